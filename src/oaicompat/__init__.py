@@ -1,1 +1,21 @@
 """Every OpenAI-compatible server, working in pydantic-ai as well as OpenAI itself does."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as _version
+
+from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel
+from oaicompat.profile import CompatibleModelProfile
+from oaicompat.routing import infer_model
+from oaicompat.servers import Server, register_server
+
+__all__ = [
+    'CompatibleModelProfile',
+    'OpenAICompatibleModel',
+    'OpenAICompatibleResponsesModel',
+    'Server',
+    'infer_model',
+    'register_server',
+]
+
+__version__ = _version('oaicompat')

@@ -1,0 +1,209 @@
+"""Row to provider: whom a request goes to, and with which key.
+
+`resolve()` turns what a caller wrote (a prefix, a base URL, a key, a `Provider`) into a pydantic-ai provider.
+Key hygiene lives here: what comes from `OPENAI_*` variables goes only where `openai:` points, and a key from
+another variable only to the host that it is for. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from openai import AsyncOpenAI
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+from oaicompat import _urls
+from oaicompat._sdk import isolate
+from oaicompat.servers import Server, find_server, nearest_prefixes, server_at
+
+AnyProvider = Provider[AsyncOpenAI]
+
+OPENAI_PREFIXES = frozenset({'openai', 'openai-chat', 'openai-responses'})
+"""Prefixes that mean OpenAI itself, or where `OPENAI_BASE_URL` points."""
+
+# The SDK wants a key; pydantic-ai sends this one to servers that need none.
+_NO_KEY = 'api-key-not-set'
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A provider, the row it came from, and the key variables that are set but were not used."""
+
+    provider: AnyProvider
+    server: Server | None = None
+    withheld: tuple[str, ...] = ()
+
+
+class _Endpoint(NamedTuple):
+    url: str
+    key: str | None
+
+
+def resolve(provider: str | AnyProvider | None, base_url: str | None, api_key: str | None) -> Resolved:
+    """The provider that a model's arguments mean.
+
+    Args:
+        provider: A prefix of a row or of pydantic-ai, a provider, or `None` for the default.
+        base_url: Where the server is, if not where the prefix says.
+        api_key: The key to send, if not the one of the prefix's variables.
+
+    Raises:
+        UserError: For arguments that contradict each other, an unknown prefix, a URL that names no server, a
+            missing key or one that can't be one.
+    """
+    key = _checked_key(api_key)
+    if provider is not None and not isinstance(provider, str):
+        return _given(provider, base_url, api_key)
+    if base_url is None:
+        return _by_prefix(provider or 'openai-chat', key)
+    return _at(base_url, provider, key)
+
+
+def _given(provider: AnyProvider, base_url: str | None, api_key: str | None) -> Resolved:
+    if not isinstance(provider, Provider):
+        raise UserError(f'`provider` must be a prefix or a Provider, not {type(provider).__name__}')
+    given = [name for name, value in (('base_url', base_url), ('api_key', api_key)) if value is not None]
+    if given:
+        raise UserError(f'`{given[0]}` and a `Provider` say the same thing twice; give {given[0]} to the Provider')
+    return Resolved(provider, server_at(str(provider.base_url)) or find_server(provider.name))
+
+
+def _by_prefix(prefix: str, key: str | None) -> Resolved:
+    if prefix in OPENAI_PREFIXES:
+        return Resolved(OpenAIProvider(api_key=key))
+    if (row := find_server(prefix)) is not None:
+        return _of_row(row, None, key)
+    return _isolated(_with_key(prefix, key) if key else _infer(prefix))
+
+
+def _at(base_url: str, prefix: str | None, key: str | None) -> Resolved:
+    """The provider for an explicit base URL; no `OPENAI_*` variable is read for it."""
+    row = find_server(prefix) if prefix and prefix not in OPENAI_PREFIXES else None
+    url = checked_url(base_url, versioned=row is not None and row.kind == 'local')
+    row = row or (server_at(url) if prefix is None else None)
+    if row is not None:
+        return _of_row(row, url, key)
+    made: AnyProvider
+    if prefix in OPENAI_PREFIXES or (prefix is None and _urls.is_openai(url)):
+        made = OpenAIProvider(base_url=url, api_key=key or _NO_KEY)
+    elif prefix is None:
+        made = OpenAICompatibleProvider(_urls.host(url), base_url=url, api_key=key)
+    else:
+        made = _build(prefix, _upstream(prefix), _Endpoint(url, key))
+    return _isolated(made, withheld=() if key else _set('OPENAI_API_KEY'))
+
+
+def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
+    explicit = url is not None
+    url = url or row.url()
+    if url is None:
+        raise UserError(f'`{row.prefix}:` needs a base URL: set {" or ".join(row.url_vars)}, or pass `base_url`')
+    url = checked_url(url, versioned=row.kind == 'local')
+    key = key or (_checked_key(row.key(), ' or '.join(row.key_vars)) if row.owns(url) else None)
+    if key is None and row.needs_key and (row.owns(url) or not explicit):
+        raise UserError(f'no key for `{row.prefix}:`: set {" or ".join(row.key_vars)}, or pass `api_key`')
+    endpoint = _Endpoint(url, key)
+    if row.upstream is not None:
+        made = _build(row.upstream, _upstream(row.upstream), endpoint)
+    else:
+        made = OpenAICompatibleProvider(row.prefix, base_url=url, api_key=key, profile=_family(row))
+    withheld = () if key else _set('OPENAI_API_KEY', *row.key_vars)
+    return _isolated(made, row, withheld)
+
+
+def _build(name: str, upstream: type[AnyProvider], endpoint: _Endpoint) -> AnyProvider:
+    """pydantic-ai's provider for `endpoint`; one that knows its own URL only gives its name and profile."""
+    arguments: dict[str, Any] = {'api_key': endpoint.key or _NO_KEY}
+    accepted = inspect.signature(upstream).parameters
+    if url_argument := next((argument for argument in ('base_url', 'api_base') if argument in accepted), None):
+        return upstream(**arguments, **{url_argument: endpoint.url})
+    made = upstream(**arguments)
+    if _urls.same_host(made.base_url, endpoint.url) and made.base_url.rstrip('/') == endpoint.url:
+        return made
+    return OpenAICompatibleProvider(name, base_url=endpoint.url, api_key=endpoint.key, profile=upstream.model_profile)
+
+
+def _family(row: Server) -> Callable[[str], ModelProfile | None] | None:
+    if row.family is None:
+        return None
+    family = row.family
+    return lambda name: OpenAICompatibleProvider.model_profile(name if '/' in name else f'{family}/{name}')
+
+
+def _isolated(provider: AnyProvider, server: Server | None = None, withheld: tuple[str, ...] = ()) -> Resolved:
+    if isinstance(provider.client, AsyncOpenAI):
+        isolate(provider.client)
+    return Resolved(provider, server, withheld)
+
+
+def isolated_provider(name: str) -> Provider[Any]:
+    """pydantic-ai's provider for `name`, without what the SDK took from `OPENAI_*` variables; a `provider_factory`."""
+    provider = infer_provider(name)
+    if name not in OPENAI_PREFIXES:
+        _isolated(provider)
+    return provider
+
+
+def _infer(prefix: str) -> AnyProvider:
+    _upstream(prefix)
+    return infer_provider(prefix)
+
+
+def _with_key(prefix: str, key: str) -> AnyProvider:
+    upstream: Callable[..., AnyProvider] = _upstream(prefix)
+    return upstream(api_key=key)
+
+
+def _upstream(prefix: str) -> type[AnyProvider]:
+    try:
+        return infer_provider_class(prefix)
+    except ValueError:
+        raise UserError(unknown_prefix(prefix)) from None
+
+
+def unknown_prefix(prefix: str) -> str:
+    """The text of the error for a prefix that nobody knows, with the nearest ones."""
+    near = nearest_prefixes(prefix)
+    hint = f'did you mean {" or ".join(f"`{name}:`" for name in near)}?' if near else 'see `oaicompat.servers` for all'
+    return f'unknown prefix `{prefix}:`; {hint} For a server of your own pass `base_url`, or use `register_server()`'
+
+
+def checked_url(url: str, *, versioned: bool = False) -> str:
+    """`url` normalised.
+
+    Raises:
+        UserError: If it names no server.
+    """
+    try:
+        return _urls.normalize(url, versioned=versioned)
+    except ValueError as error:
+        raise UserError(f'`base_url`: {error}') from None
+
+
+def _checked_key(key: str | None, name: str = 'api_key') -> str | None:
+    """`key` without surrounding white space; its value never stands in an error."""
+    if key is None:
+        return None
+    if not isinstance(key, str):
+        raise UserError(f'`{name}` must be a string, not {type(key).__name__}')
+    key = key.strip()
+    if re.match(r'https?://', key):
+        raise UserError(f'`{name}` holds a URL; pass the URL as `base_url` and the key of that server as `api_key`')
+    if not key.isascii() or not key.isprintable() or ' ' in key:
+        raise UserError(
+            f'`{name}` holds a space, a line break or a non-ASCII character, which no HTTP header can carry'
+        )
+    return key or None
+
+
+def _set(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in names if os.environ.get(name))

@@ -1,0 +1,378 @@
+"""The models: the only file that overrides pydantic-ai.
+
+`_Compatible` holds what Chat Completions and the Responses API share: the constructor, the profile with its layers
+(caller's, learned, server row, provider's), list tool returns, and the second try after a refusal. Each override
+calls `super()` and works on what it gave; `tests/test_seams.py` lists them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from openai import APIConnectionError, AsyncOpenAI, OpenAIError
+from openai.types import chat
+from pydantic_ai.exceptions import ModelHTTPError, UserError
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.profiles import ModelProfile, ModelProfileSpec, merge_profile
+from pydantic_ai.providers import Provider
+from pydantic_ai.settings import ModelSettings
+from typing_extensions import override
+
+from oaicompat import _templates, _urls
+from oaicompat._lessons import MAX_CORRECTIONS, MEMORY, Lesson, lesson
+from oaicompat._providers import resolve
+from oaicompat._sdk import sent_body
+from oaicompat._toolreturns import element_texts, is_list_return, listed, settle_part
+from oaicompat.profile import CompatibleModelProfile, split
+
+__all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
+
+logger = logging.getLogger('oaicompat')
+
+_Answer = TypeVar('_Answer')
+
+_LLAMA_CPP = 'llama.cpp'
+_LLAMA_CPP_BUILD = re.compile(r'^b\d+-[0-9a-f]{4,}')
+_TEMPLATE_TIMEOUT = 10.0
+"""Seconds that a llama.cpp server has to answer what its template makes of a list; it renders, it does not infer."""
+
+# The profile that the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
+_PINNED: ContextVar[tuple[object, Mapping[str, Any]] | None] = ContextVar('oaicompat_pinned_profile', default=None)
+_ASKING: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = WeakKeyDictionary()
+
+
+class _Compatible(Model[AsyncOpenAI]):
+    """What both models share; always stands in front of one of them."""
+
+    client: AsyncOpenAI
+
+    def __init__(
+        self,
+        model_name: str,
+        *,
+        provider: str | Provider[AsyncOpenAI] | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        profile: CompatibleModelProfile | ModelProfileSpec | None = None,
+        settings: ModelSettings | None = None,
+        **options: Any,
+    ) -> None:
+        """Create a model; nothing is sent before the first request.
+
+        Args:
+            model_name: The name that the server knows the model by, such as `glm-5`.
+            provider: A prefix such as `'deepseek'` or `'vllm'`, any prefix of pydantic-ai, or a `Provider`. Default:
+                OpenAI, or where `OPENAI_BASE_URL` points; with `base_url`, the server that is there.
+            base_url: Where the server is: `http://localhost:8000/v1`. No `OPENAI_*` variable is read for it.
+            api_key: The key to send. Default: that of the prefix's own variables.
+            profile: Knobs and profile keys, merged over everything else; see `CompatibleModelProfile`. Or a function
+                from the resolved profile to the one to use.
+            settings: Settings for every request of this model.
+            options: Further arguments of the pydantic-ai class.
+
+        Raises:
+            UserError: For arguments that can't work: an empty model name, an unknown prefix, a URL that names no
+                server, a missing key, an unknown knob, `base_url` together with a `Provider`.
+        """
+        if not isinstance(cast(object, model_name), str) or not model_name.strip():
+            raise UserError(f'`model_name` is {model_name!r}; expected the name that the server knows the model by')
+        resolved = resolve(provider, base_url, api_key)
+        theirs, ours = split(profile)
+        self._server = resolved.server
+        self._withheld = resolved.withheld
+        self._profile_version = -1
+        # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
+        initialise = cast(Any, super().__init__)
+        initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
+        self._endpoint = str(resolved.provider.client.base_url).rstrip('/')
+        if ours:
+            # Upstream constructors may have put a profile of their own in place of an absent one.
+            base = self._profile
+            self._profile = (
+                (lambda default: merge_profile(base(default), cast(ModelProfile, ours)))
+                if callable(base)
+                else merge_profile(base, cast(ModelProfile, ours))
+            )
+            self._profile_version = -1
+
+    @property
+    def learned(self) -> Mapping[str, Any]:
+        """The profile keys that this endpoint's answers taught for this model; shared by all instances."""
+        return MEMORY.profile(self._endpoint, self.model_name)
+
+    def forget(self) -> None:
+        """Drop what was learned for this endpoint and model."""
+        MEMORY.forget(self._endpoint, self.model_name)
+
+    @property
+    @override
+    def profile(self) -> CompatibleModelProfile:  # the parent's is cached for good
+        """The resolved profile: caller's over learned over server row over provider's."""
+        pinned = _PINNED.get()
+        if pinned is not None and pinned[0] is self:
+            return cast(CompatibleModelProfile, pinned[1])
+        endpoint = getattr(self, '_endpoint', None)
+        version = MEMORY.version(endpoint, self.model_name) if endpoint is not None else -2
+        if version != self._profile_version:
+            self.__dict__.pop('profile', None)
+            self._profile_version = version
+        return cast(CompatibleModelProfile, super().profile)
+
+    @override
+    def _instance_profile_defaults(self, profile: ModelProfile) -> ModelProfile:
+        url = str(self._provider.client.base_url)
+        # Of 91 published templates with tools, 12 fail on a second system message and 10 drop it silently.
+        ours = {} if _urls.is_openai(url) else {'openai_chat_supports_multiple_system_messages': False}
+        row = self._server.profile if self._server else {}
+        learned = MEMORY.profile(url.rstrip('/'), self.model_name)
+        profile = super()._instance_profile_defaults(profile)
+        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, learned)))
+
+    @override
+    def prepare_messages(
+        self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
+    ) -> list[ModelMessage]:
+        # In place: the history that the caller keeps must replay what a generator gave once.
+        for part in _tool_returns(messages):
+            settle_part(part)
+        return super().prepare_messages(messages, model_request_parameters)
+
+    async def _adapting(self, messages: list[ModelMessage], send: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Send; where the server refuses a shape that the request used, change that shape and send again."""
+        refusals: list[ModelHTTPError] = []
+        while True:
+            profile = await self._settled_profile(messages)
+            try:
+                with _pinned(self, profile):
+                    return await send()
+            except ModelHTTPError as error:
+                self._recognise(server=(error.headers or {}).get('server'))
+                refusals.append(error)
+                if len(refusals) > MAX_CORRECTIONS or not self._learn(profile, error):
+                    raise self._explained(refusals[0])  # noqa: B904  # the first one keeps its own cause
+
+    async def _settled_profile(self, messages: list[ModelMessage]) -> Mapping[str, Any]:
+        """The profile for one request, with `compat_tool_return` decided."""
+        profile = self.profile
+        if profile.get('compat_tool_return', 'auto') != 'auto':
+            return profile
+        form = await self._form_for_lists(messages)
+        return {**profile, 'compat_tool_return': form}
+
+    async def _form_for_lists(self, messages: list[ModelMessage]) -> str:
+        row = self._server.prefix if self._server else None
+        if row != 'llama-cpp' and MEMORY.kind(self._endpoint) != _LLAMA_CPP:
+            return 'native'
+        if not any(is_list_return(part) for part in _tool_returns(messages)):
+            return 'native'
+        if self.profile.get('compat_adapt', 'on') == 'off':
+            return 'joined'
+        async with _asking(self._endpoint, self.model_name):
+            known = self.profile.get('compat_tool_return', 'auto')
+            return known if known != 'auto' else await self._ask_template()
+
+    async def _ask_template(self) -> str:
+        """Ask llama.cpp once what the model's template makes of a list, and remember the answer."""
+        url = f'{_urls.server_root(self._endpoint)}/apply-template'
+        try:
+            answer = await self.client.post(
+                url,
+                cast_to=object,
+                body=_templates.question(self.model_name),
+                options={'max_retries': 0, 'timeout': _TEMPLATE_TIMEOUT},
+            )
+        except APIConnectionError:
+            # Says nothing about the template: the next request asks again.
+            return 'joined'
+        except (OpenAIError, ValueError) as error:
+            form, because = 'joined', f"{url} can't be asked: {type(error).__name__}"
+        else:
+            form = 'native' if _templates.keeps_elements(answer) else 'joined'
+            because = f'{url} shows that the template {"keeps" if form == "native" else "garbles"} the elements'
+        MEMORY.learn(
+            self._endpoint, self.model_name, Lesson('request.tool_return', {'compat_tool_return': form}, because)
+        )
+        logger.debug('%s at %s: compat_tool_return=%r; %s', self.model_name, self._endpoint, form, because)
+        return form
+
+    def _learn(self, profile: Mapping[str, Any], error: ModelHTTPError) -> bool:
+        """Whether `error` taught something that makes the next try another request."""
+        sent = sent_body(error)
+        if sent is None or profile.get('compat_adapt', 'on') == 'off':
+            return False
+        learned = lesson(profile, sent, error.status_code, error.body)
+        if learned is None:
+            return False
+        news = MEMORY.learn(self._endpoint, self.model_name, learned)
+        knobs = ', '.join(f'{key}={value!r}' for key, value in learned.profile.items())
+        if any(self.profile.get(key) != value for key, value in learned.profile.items()):
+            error.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
+            return False
+        if news:
+            logger.warning(
+                '%s at %s refused a request (HTTP %d, %s): sent again with %s. Set it in `profile` to save the try.',
+                self.model_name, self._endpoint, error.status_code, learned.because, knobs,
+            )  # fmt: skip
+        return True
+
+    def _explained(self, error: ModelHTTPError) -> ModelHTTPError:
+        """`error`, and where a key was withheld, that it was and how to pass one."""
+        if error.status_code == 401 and self._withheld:  # noqa: PLR2004  # Unauthorized
+            names = ' and '.join(self._withheld)
+            hint = (
+                f'{names} was not sent: a key goes only to the host that it is for, and not to {self._endpoint}. '
+                'Pass a key for this server as `api_key`'
+            )
+            error.hint = f'{error.hint}. {hint}' if error.hint else hint
+            error.message = f'{error.message}. {hint}'
+            error.args = (error.message,)
+        return error
+
+    def _recognise(self, *, server: str | None = None, build: object = None, timings: object = None) -> None:
+        """Take the endpoint for llama.cpp where its answers say so."""
+        if MEMORY.kind(self._endpoint) is not None:
+            return
+        stamped = isinstance(build, str) and _LLAMA_CPP_BUILD.match(build)
+        if stamped or timings is not None or (server or '').startswith(_LLAMA_CPP):
+            MEMORY.recognise(self._endpoint, _LLAMA_CPP)
+
+
+class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
+    """`OpenAIChatModel` for every server that speaks the Chat Completions API, kept to the letter or not.
+
+    Where a server behaves, the request and the result equal the parent's but for the documented defaults.
+
+    Example:
+        ```python
+        from oaicompat import OpenAICompatibleModel
+
+        model = OpenAICompatibleModel('glm-5', base_url='http://localhost:8000/v1')
+        ```
+    """
+
+    @override
+    async def _completions_create(  # the parent's overloads, as one
+        self, messages: list[ModelMessage], stream: bool, model_settings: Any, model_request_parameters: Any
+    ) -> Any:
+        create = super()._completions_create
+        return await self._adapting(
+            messages, lambda: create(messages, cast(Any, stream), model_settings, model_request_parameters)
+        )
+
+    @override
+    async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
+        form = self.profile.get('compat_tool_return', 'auto')
+        for part in _tool_returns([message]):
+            settle_part(part)
+        if form == 'string':
+            async for param in super()._map_user_message(message):
+                yield param
+            return
+        message = replace(message, parts=[_listed(part) for part in message.parts])
+        # The parent yields one tool message for each tool return, in part order (a legacy retry counts as one).
+        results = iter([part for part in message.parts if _makes_tool_message(part)])
+        async for param in super()._map_user_message(message):
+            if param['role'] == 'tool' and (texts := _texts(next(results))) is not None:
+                param['content'] = (
+                    '\n'.join(texts) if form == 'joined' else [{'type': 'text', 'text': text} for text in texts]
+                )
+            yield param
+
+    @override
+    def _process_response(self, response: chat.ChatCompletion | str, **options: Any) -> ModelResponse:
+        self._recognise(build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None))
+        return super()._process_response(response, **options)
+
+    @override
+    async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
+        streamed = await super()._process_streamed_response(response, *args, **options)
+        first = await streamed._response.peek()
+        self._recognise(
+            server=response.response.headers.get('server'), build=getattr(first, 'system_fingerprint', None)
+        )
+        return streamed
+
+
+class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
+    """`OpenAIResponsesModel` for every server that offers `/responses`.
+
+    Takes the same arguments as `OpenAICompatibleModel`, and sends list tool returns as `input_text` parts.
+    """
+
+    @override
+    async def _responses_create(  # the parent's overloads, as one
+        self, messages: list[ModelMessage], stream: bool, model_settings: Any, model_request_parameters: Any
+    ) -> Any:
+        create = super()._responses_create
+        return await self._adapting(
+            messages, lambda: create(messages, cast(Any, stream), model_settings, model_request_parameters)
+        )
+
+    @override
+    async def _map_tool_return_output(self, part: ToolReturnPart) -> Any:
+        form = self.profile.get('compat_tool_return', 'auto')
+        settle_part(part)
+        if form == 'string':
+            return await super()._map_tool_return_output(part)
+        part = listed(part)
+        texts = element_texts(part)
+        if texts is None:
+            return await super()._map_tool_return_output(part)
+        return '\n'.join(texts) if form == 'joined' else [{'type': 'input_text', 'text': text} for text in texts]
+
+
+@cache
+def mixed(base: type[OpenAIChatModel]) -> type[OpenAICompatibleModel]:
+    """`OpenAICompatibleModel` in front of an upstream subclass, whose own knowledge is kept."""
+    if issubclass(base, OpenAICompatibleModel):
+        return base
+    if base is OpenAIChatModel:
+        return OpenAICompatibleModel
+    name = f'OpenAICompatible{base.__name__}'
+    doc = f'`{base.__name__}` with `OpenAICompatibleModel` in front of it.'
+    made = type(name, (OpenAICompatibleModel, base), {'__doc__': doc, '__module__': __name__})
+    return cast(type[OpenAICompatibleModel], made)
+
+
+def _tool_returns(messages: Iterable[ModelMessage]) -> Iterator[ToolReturnPart[Any]]:
+    for message in messages:
+        if isinstance(message, ModelRequest):
+            yield from (part for part in message.parts if isinstance(part, ToolReturnPart))
+
+
+def _makes_tool_message(part: Any) -> bool:
+    return isinstance(part, ToolReturnPart) or (part.part_kind == 'retry-prompt' and part.tool_name is not None)
+
+
+def _listed(part: Any) -> Any:
+    return listed(part) if isinstance(part, ToolReturnPart) else part
+
+
+def _texts(part: Any) -> list[str] | None:
+    return element_texts(part) if isinstance(part, ToolReturnPart) else None
+
+
+@contextmanager
+def _pinned(model: object, profile: Mapping[str, Any]) -> Iterator[None]:
+    token = _PINNED.set((model, profile))
+    try:
+        yield
+    finally:
+        _PINNED.reset(token)
+
+
+def _asking(endpoint: str, model: str) -> asyncio.Lock:
+    """One lock for each question and event loop, so that a burst of first calls asks once."""
+    locks = _ASKING.setdefault(asyncio.get_running_loop(), {})
+    return locks.setdefault((endpoint, model), asyncio.Lock())

@@ -1,0 +1,150 @@
+"""Routing: a string such as `deepseek:deepseek-chat` to a model.
+
+`infer_model()` has pydantic-ai's signature. `build()` is the one way from a row to a model; YAML goes through it,
+too. Prefixes of native classes, and those that only pydantic-ai knows, stay pydantic-ai's; a plain
+`OpenAIChatModel` that comes back is rebuilt as ours with its own provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+from openai import AsyncOpenAI
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model
+from pydantic_ai.models import infer_model as pydantic_infer_model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.providers import Provider, infer_provider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+from oaicompat._providers import OPENAI_PREFIXES, isolated_provider, unknown_prefix
+from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel, mixed
+from oaicompat.servers import Server, find_server
+
+__all__ = ('build', 'infer_model')
+
+ProviderFactory = Callable[[str], Provider[Any]]
+
+_RESPONSES = '+responses'
+
+
+class Target(NamedTuple):
+    """What an identifier means: whose server, which model there, over which API."""
+
+    prefix: str | None
+    name: str
+    responses: bool = False
+
+
+def infer_model(model: Model | str, provider_factory: ProviderFactory = infer_provider) -> Model:
+    """The model that a string names; a drop-in for `pydantic_ai.models.infer_model`.
+
+    Args:
+        model: `PREFIX:NAME`, as in `deepseek:deepseek-chat` or `ollama:qwen2.5:7b`; `PREFIX+responses:NAME` for the
+            Responses API; several, separated by commas, for a `FallbackModel`; `test` or `test:TEXT` for a
+            `TestModel`. A `Model` is returned as it is.
+        provider_factory: Makes the provider for a prefix, as in pydantic-ai. Default: the prefix's own.
+
+    Raises:
+        UserError: For an empty or unknown prefix, an empty name, or a missing key; it names the nearest prefixes or
+            the variables that were looked up.
+
+    Example:
+        ```python
+        from oaicompat import infer_model
+
+        model = infer_model('lm-studio:qwen3-8b, ollama:qwen3:8b')
+        ```
+    """
+    if isinstance(model, Model):
+        return model
+    if not isinstance(cast(object, model), str):
+        raise UserError(f'`model` must be a string or a Model, not {type(model).__name__}')
+    if model.startswith('test:'):
+        return TestModel(custom_output_text=model.removeprefix('test:'))
+    identifiers = [identifier.strip() for identifier in model.split(',')]
+    if len(identifiers) == 1:
+        return _infer_one(identifiers[0], provider_factory)
+    if not all(identifiers):
+        raise UserError(f'`model` is {model!r}; expected names between the commas')
+    return FallbackModel(*[infer_model(identifier, provider_factory) for identifier in identifiers])
+
+
+def parse(identifier: str, *, base_url_given: bool = False) -> Target:
+    """Split `identifier` at the colon that ends its prefix.
+
+    With `base_url_given`, only a known prefix is one: `qwen2.5:7b` is a model's whole name.
+
+    Raises:
+        UserError: For an empty prefix or name.
+    """
+    head, colon, name = identifier.strip().partition(':')
+    bare = head.removesuffix(_RESPONSES)
+    known = bare in OPENAI_PREFIXES or find_server(bare) is not None
+    if base_url_given and not known and not head.endswith(_RESPONSES):
+        head, colon, name, bare = '', '', identifier.strip(), ''
+    if not name.strip() and (colon or base_url_given):
+        raise UserError(f'{identifier!r} names no model; expected a name behind the colon, as in openai-chat:glm-5')
+    if not colon:
+        return Target(None, name or head)
+    if not bare:
+        raise UserError(f'{identifier!r} has no prefix before the colon, as in openai-chat:glm-5')
+    responses = head != bare or bare == 'openai-responses'
+    return Target(bare, name, responses)
+
+
+def build(target: Target, *, base_url: str | None = None, api_key: str | None = None, **options: Any) -> Model:
+    """The model for `target`, made by its row; `options` are `profile` and `settings`."""
+    arguments = {'provider': target.prefix, 'base_url': base_url, 'api_key': api_key, **options}
+    if target.responses:
+        return OpenAICompatibleResponsesModel(target.name, **arguments)
+    row = find_server(target.prefix) if target.prefix else None
+    return _class_of(row)(target.name, **arguments)
+
+
+def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
+    if identifier == 'test':
+        return TestModel()
+    target = parse(identifier)
+    if target.prefix is None:
+        raise UserError(
+            f'`model` is {identifier!r}, without a prefix; expected one such as openai-chat:{identifier or "glm-5"}'
+        )
+    row = find_server(target.prefix)
+    ours = target.responses or row is not None or target.prefix == 'openai-chat'
+    if not ours:
+        return _from_pydantic(target, provider_factory)
+    if provider_factory is infer_provider:
+        return build(target)
+    provider = provider_factory((row.upstream or row.prefix) if row else target.prefix)
+    model_class = OpenAICompatibleResponsesModel if target.responses else _class_of(row)
+    return model_class(target.name, provider=provider)
+
+
+def _from_pydantic(target: Target, provider_factory: ProviderFactory) -> Model:
+    factory = isolated_provider if provider_factory is infer_provider else provider_factory
+    try:
+        model = pydantic_infer_model(f'{target.prefix}:{target.name}', provider_factory=factory)
+    except ValueError as error:
+        if not str(error).startswith('Unknown provider'):
+            raise
+        raise UserError(unknown_prefix(target.prefix or '')) from None
+    if not isinstance(model, OpenAIChatModel):
+        return model
+    return mixed(type(model))(model.model_name, provider=cast(Provider[AsyncOpenAI], model.provider))
+
+
+def _class_of(row: Server | None) -> type[OpenAICompatibleModel]:
+    return mixed(_upstream_class(row.upstream)) if row and row.upstream else OpenAICompatibleModel
+
+
+@cache
+def _upstream_class(upstream: str) -> type[OpenAIChatModel]:
+    """The class that pydantic-ai uses for its own prefix, asked with a stand-in provider."""
+    stand_in = OpenAICompatibleProvider(upstream, base_url='http://localhost', api_key='unused')
+    model = pydantic_infer_model(f'{upstream}:unused', provider_factory=lambda _: stand_in)
+    return type(model) if isinstance(model, OpenAIChatModel) else OpenAIChatModel

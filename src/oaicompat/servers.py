@@ -1,0 +1,410 @@
+"""Servers: one row of data for each OpenAI-compatible server that a prefix names.
+
+A row says where the server is, which variables hold its key, and what is known of it, each with its evidence.
+Rows are data: behaviour lives behind the profile keys they set. Users add or replace rows with
+`register_server()`, or in YAML under `servers:`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+
+from pydantic_ai.exceptions import UserError
+
+from oaicompat import _urls
+from oaicompat.profile import CompatibleModelProfile, knobs
+
+Kind = Literal['hosted', 'local', 'self-hosted']
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """One OpenAI-compatible server.
+
+    Attributes:
+        prefix: The name in front of the colon, as in `deepseek:deepseek-chat`.
+        title: The name people use for it.
+        base_url: Where it is served, `/v1` included where it has one; `None` where only the user can say.
+        evidence: The page that says so.
+        key_vars: Environment variables that hold its key, in the order they are looked up.
+        url_vars: Environment variables that hold its base URL, in the order they are looked up.
+        aliases: Other prefixes for the same row.
+        kind: `hosted` needs a key, which goes to `base_url`'s host alone. `local` and `self-hosted` belong to the
+            user: the key is optional and goes where the user points; a `local` one serves its API under `/v1`.
+        upstream: pydantic-ai's name for it, whose provider, profile and model class are kept.
+        family: Vendor whose model family profile pydantic-ai applies, as in `vendor/model`, for unprefixed names.
+        headers: Headers sent with every request.
+        profile: Profile keys that hold for every model of this server.
+        known: What is known about it, with links; shown in the documentation.
+        read: The day the evidence was read, as `YYYY-MM-DD`.
+        unchecked: What of this row could not be confirmed by the provider's own pages.
+    """
+
+    prefix: str
+    title: str = ''
+    base_url: str | None = None
+    evidence: str = ''
+    key_vars: tuple[str, ...] = ()
+    url_vars: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    kind: Kind = 'hosted'
+    upstream: str | None = None
+    family: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    profile: CompatibleModelProfile = field(default_factory=CompatibleModelProfile)
+    known: str = ''
+    read: str = ''
+    unchecked: str = ''
+
+    def __post_init__(self) -> None:
+        """Check what a user may get wrong.
+
+        Raises:
+            UserError: For a prefix with a colon or space, a URL that is none, or an unknown knob.
+        """
+        for prefix in (self.prefix, *self.aliases):
+            if not prefix or any(mark in prefix for mark in ':,/+ '):
+                raise UserError(f'`prefix` is {prefix!r}; expected a word without spaces, colons, commas, slashes or +')
+        if self.base_url is not None:
+            try:
+                _urls.normalize(self.base_url)
+            except ValueError as error:
+                raise UserError(f'`base_url` of server {self.prefix!r}: {error}') from None
+        object.__setattr__(self, 'profile', knobs(self.profile))
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a request without a key can't succeed."""
+        return self.kind == 'hosted' and bool(self.key_vars)
+
+    def url(self) -> str | None:
+        """The base URL: from the environment where a variable of the row is set, else the row's own."""
+        return next((os.environ[name] for name in self.url_vars if os.environ.get(name)), self.base_url)
+
+    def key(self) -> str | None:
+        """The key from the environment, if there is one."""
+        return next((os.environ[name] for name in self.key_vars if os.environ.get(name)), None)
+
+    def owns(self, url: str) -> bool:
+        """Whether a key of this server may be sent to `url`: its own host, or wherever the user runs it."""
+        return self.kind != 'hosted' or _urls.same_host(url, self.base_url) or url == self.url()
+
+
+_JOINED = CompatibleModelProfile(compat_tool_return='joined')
+
+_ROWS = (
+    Server(
+        prefix='deepseek',
+        title='DeepSeek',
+        base_url='https://api.deepseek.com',
+        key_vars=('DEEPSEEK_API_KEY',),
+        upstream='deepseek',
+        evidence='https://api-docs.deepseek.com/',
+        profile=_JOINED,
+        known='A list in a tool message was refused (https://github.com/Gitlawb/openclaude/issues/774) and silently '
+        'mangled (https://github.com/gptme/gptme/pull/3472).',
+        read='2026-11-30',
+    ),
+    Server(
+        prefix='grok',
+        aliases=('xai-compat',),
+        title='xAI',
+        base_url='https://api.x.ai/v1',
+        key_vars=('XAI_API_KEY', 'X_AI_API_KEY', 'GROK_API_KEY'),
+        family='x-ai',
+        evidence='https://docs.x.ai/developers/quickstart.md',
+        read='2026-11-30',
+        unchecked="X_AI_API_KEY and GROK_API_KEY are names that users have, not xAI's",
+    ),
+    Server(
+        prefix='openrouter',
+        title='OpenRouter',
+        base_url='https://openrouter.ai/api/v1',
+        key_vars=('OPENROUTER_API_KEY',),
+        upstream='openrouter',
+        evidence='https://openrouter.ai/docs/quickstart',
+        read='2026-11-30',
+    ),
+    Server(
+        prefix='perplexity',
+        title='Perplexity',
+        base_url='https://api.perplexity.ai',
+        key_vars=('PERPLEXITY_API_KEY',),
+        evidence='https://docs.perplexity.ai/docs/sonar/openai-compatibility.md',
+        read='2026-11-30',
+        unchecked='clients report that its chat completions ended on 2026-09-27 '
+        '(https://github.com/vercel/ai/releases/tag/@ai-sdk%2Fperplexity@3.1.0)',
+    ),
+    Server(
+        prefix='lm-studio',
+        aliases=('lmstudio',),
+        title='LM Studio',
+        base_url='http://localhost:1234/v1',
+        key_vars=('LM_API_TOKEN', 'LM_STUDIO_API_KEY'),
+        url_vars=('LM_STUDIO_BASE_URL',),
+        kind='local',
+        evidence='https://lmstudio.ai/docs/api/openai-api',
+        profile=_JOINED,
+        known="Whether a list survives depends on the chat template, and the server can't be asked "
+        '(https://github.com/NousResearch/hermes-agent/pull/95229).',
+        read='2026-11-30',
+        unchecked='LM_STUDIO_API_KEY and LM_STUDIO_BASE_URL are names that clients use',
+    ),
+    Server(
+        prefix='zen',
+        title='OpenCode Zen',
+        base_url='https://opencode.ai/zen/v1',
+        key_vars=('OPENCODE_API_KEY', 'OPENCODE_ZEN_API_KEY'),
+        evidence='https://opencode.ai/docs/zen',
+        known='Only part of its catalogue answers on `/chat/completions`; its GPT models are on `/responses`.',
+        read='2026-11-30',
+        unchecked="the documentation names no variable; OPENCODE_API_KEY is models.dev's",
+    ),
+    Server(
+        prefix='copilot',
+        aliases=('github-copilot',),
+        title='GitHub Copilot',
+        base_url='https://api.githubcopilot.com',
+        key_vars=('GITHUB_COPILOT_API_KEY', 'GITHUB_COPILOT_API_TOKEN', 'COPILOT_GITHUB_TOKEN'),
+        url_vars=('GITHUB_COPILOT_BASE_URL', 'COPILOT_API_URL', 'GITHUB_COPILOT_API_BASE'),
+        upstream='github-copilot',
+        evidence='https://github.com/BerriAI/litellm/issues/13256',
+        known="Wants the headers `editor-version` and `Copilot-Integration-Id`, which pydantic-ai's provider sends.",
+        read='2026-11-30',
+        unchecked='GitHub publishes no contract for this API',
+    ),
+    Server(
+        prefix='groq-compat',
+        title='Groq',
+        base_url='https://api.groq.com/openai/v1',
+        key_vars=('GROQ_API_KEY',),
+        family='groq',
+        evidence='https://console.groq.com/docs/openai',
+        known='Refused a list in a tool message with 400 (https://github.com/CherryHQ/cherry-studio/issues/3307).',
+        read='2026-11-30',
+    ),
+    Server(
+        prefix='mistral-compat',
+        title='Mistral',
+        base_url='https://api.mistral.ai/v1',
+        key_vars=('MISTRAL_API_KEY',),
+        family='mistralai',
+        evidence='https://docs.mistral.ai/developers/quickstarts/first-api-request',
+        read='2026-11-30',
+        unchecked='the URL is from clients',
+    ),
+    Server(
+        prefix='anthropic-compat',
+        title='Anthropic',
+        base_url='https://api.anthropic.com/v1',
+        key_vars=('ANTHROPIC_API_KEY',),
+        family='anthropic',
+        evidence='https://platform.claude.com/docs/en/cli-sdks-libraries/libraries/openai-sdk',
+        known='Anthropic offers this layer for testing, not for production.',
+        read='2026-11-30',
+    ),
+    Server(
+        prefix='gemini-compat',
+        title='Gemini',
+        base_url='https://generativelanguage.googleapis.com/v1beta/openai',
+        key_vars=('GEMINI_API_KEY', 'GOOGLE_API_KEY'),
+        family='google',
+        evidence='https://ai.google.dev/gemini-api/docs/openai',
+        read='2026-11-30',
+    ),
+    Server(
+        prefix='together',
+        title='Together AI',
+        base_url='https://api.together.xyz/v1',
+        key_vars=('TOGETHER_API_KEY',),
+        url_vars=('TOGETHER_BASE_URL',),
+        upstream='together',
+        evidence='https://docs.together.ai/docs/inference/openai-compatibility',
+        read='2026-11-30',
+        unchecked='the documentation says api.together.ai, its Python SDK and pydantic-ai api.together.xyz',
+    ),
+    Server(
+        prefix='ollama',
+        title='Ollama',
+        base_url='http://localhost:11434/v1',
+        key_vars=('OLLAMA_API_KEY',),
+        url_vars=('OLLAMA_BASE_URL',),
+        kind='local',
+        upstream='ollama',
+        evidence='https://github.com/ollama/ollama/blob/main/docs/api/openai-compatibility.mdx',
+        read='2026-11-30',
+    ),
+    Server(
+        prefix='llama-cpp',
+        aliases=('llamacpp',),
+        title='llama.cpp',
+        base_url='http://localhost:8080/v1',
+        key_vars=('LLAMA_API_KEY',),
+        url_vars=('LLAMA_CPP_BASE_URL',),
+        kind='local',
+        evidence='https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md',
+        known="Its `/apply-template` is asked whether the model's template shows each element of a list. Builds after "
+        '2026-08 listen on port 9931 (https://github.com/ggml-org/llama.cpp/pull/26508): set LLAMA_CPP_BASE_URL there.',
+        read='2026-11-30',
+        unchecked="LLAMA_CPP_BASE_URL is this project's name",
+    ),
+    Server(
+        prefix='vllm',
+        title='vLLM',
+        base_url='http://localhost:8000/v1',
+        key_vars=('VLLM_API_KEY',),
+        url_vars=('VLLM_BASE_URL',),
+        kind='local',
+        upstream='vllm',
+        evidence='https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html',
+        known='Joins the texts of a list by a newline before any template sees it.',
+        read='2026-11-30',
+        unchecked="VLLM_BASE_URL is pydantic-ai's name",
+    ),
+    Server(
+        prefix='sglang',
+        title='SGLang',
+        base_url='http://localhost:30000/v1',
+        key_vars=('SGLANG_API_KEY',),
+        url_vars=('SGLANG_BASE_URL',),
+        kind='local',
+        evidence='https://github.com/sgl-project/sglang/blob/main/docs/advanced_features/server_arguments.md',
+        read='2026-11-30',
+        unchecked='SGLang names no variables',
+    ),
+    Server(
+        prefix='zai',
+        aliases=('glm', 'z-ai'),
+        title='Z.ai',
+        base_url='https://api.z.ai/api/paas/v4',
+        key_vars=('ZAI_API_KEY',),
+        url_vars=('ZAI_BASE_URL',),
+        upstream='zai',
+        evidence='https://docs.z.ai/api-reference/introduction.md',
+        profile=_JOINED,
+        known='Refuses a list for glm-4.7 and glm-5.1 with 400, code 1214, and silently empties it for glm-4.5-air '
+        '(https://github.com/BerriAI/litellm/pull/29471, https://github.com/BerriAI/litellm/issues/25868).',
+        read='2026-11-30',
+    ),
+    Server(
+        prefix='moonshotai',
+        aliases=('moonshot', 'kimi'),
+        title='Moonshot AI',
+        base_url='https://api.moonshot.ai/v1',
+        key_vars=('MOONSHOT_API_KEY', 'MOONSHOTAI_API_KEY'),
+        url_vars=('MOONSHOTAI_BASE_URL',),
+        upstream='moonshotai',
+        evidence='https://platform.kimi.com/docs/api/overview',
+        read='2026-11-30',
+        unchecked="MOONSHOTAI_API_KEY and MOONSHOTAI_BASE_URL are pydantic-ai's names",
+    ),
+    Server(
+        prefix='alibaba',
+        aliases=('dashscope', 'qwen'),
+        title='Alibaba Cloud Model Studio',
+        base_url='https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
+        key_vars=('DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'),
+        url_vars=('DASHSCOPE_BASE_URL',),
+        upstream='alibaba',
+        evidence='https://www.alibabacloud.com/help/model-studio/base-url',
+        known='Keys belong to a region; a key of another region gets 401.',
+        read='2026-11-30',
+        unchecked="ALIBABA_API_KEY is pydantic-ai's name, DASHSCOPE_BASE_URL this project's",
+    ),
+    Server(
+        prefix='siliconflow',
+        title='SiliconFlow',
+        base_url='https://api.siliconflow.com/v1',
+        key_vars=('SILICONFLOW_API_KEY',),
+        url_vars=('SILICONFLOW_BASE_URL',),
+        evidence='https://www.siliconflow.com/blog/openai-sdk-siliconflow-compatibility-checks',
+        known='Refused a list in a tool message with 400, code 20015 '
+        '(https://github.com/CherryHQ/cherry-studio/pull/3474).',
+        read='2026-11-30',
+        unchecked="the variables are models.dev's and this project's; accounts of the .cn site need its own base URL",
+    ),
+    Server(
+        prefix='minimax',
+        title='MiniMax',
+        base_url='https://api.minimax.io/v1',
+        key_vars=('MINIMAX_API_KEY',),
+        url_vars=('MINIMAX_BASE_URL',),
+        evidence='https://platform.minimaxi.com/docs/api-reference/text-openai-api',
+        read='2026-11-30',
+        unchecked="the page names OPENAI_API_KEY for its key; MINIMAX_API_KEY is models.dev's",
+    ),
+    Server(
+        prefix='nvidia',
+        title='NVIDIA NIM',
+        base_url='https://integrate.api.nvidia.com/v1',
+        key_vars=('NVIDIA_API_KEY',),
+        evidence='https://docs.nvidia.com/nim/large-language-models/latest/api-reference.html',
+        read='2026-11-30',
+        unchecked="the page itself was not read; the URL and the variable are from NVIDIA's packages",
+    ),
+    Server(
+        prefix='litellm',
+        title='LiteLLM proxy',
+        key_vars=('LITELLM_PROXY_API_KEY', 'LITELLM_API_KEY'),
+        url_vars=('LITELLM_PROXY_API_BASE', 'LITELLM_BASE_URL'),
+        kind='self-hosted',
+        upstream='litellm',
+        evidence='https://docs.litellm.ai/docs/providers/litellm_proxy',
+        read='2026-11-30',
+        unchecked='LITELLM_API_KEY and LITELLM_BASE_URL are names that clients use',
+    ),
+)
+
+_registry: dict[str, Server] = {}
+
+
+def _spelling(prefix: str) -> str:
+    return prefix.lower().replace('_', '-')
+
+
+def register_server(server: Server) -> None:
+    """Add a row, or replace the one with the same prefix; its aliases follow.
+
+    Args:
+        server: The row. Models that exist already keep the row they were made with.
+
+    Example:
+        ```python
+        from oaicompat import Server, infer_model, register_server
+
+        register_server(Server(prefix='acme', base_url='https://llm.acme.test/v1', key_vars=('ACME_API_KEY',)))
+        ```
+    """
+    replaced = _registry.get(_spelling(server.prefix))
+    for name in [name for name, row in _registry.items() if row is replaced]:
+        del _registry[name]
+    for name in (server.prefix, *server.aliases):
+        _registry[_spelling(name)] = server
+
+
+def find_server(prefix: str) -> Server | None:
+    """The row that `prefix` names; case, and `_` for `-`, make no difference."""
+    return _registry.get(_spelling(prefix))
+
+
+def servers() -> Iterator[Server]:
+    """All rows, each once, in the order they were registered."""
+    return iter({row.prefix: row for row in _registry.values()}.values())
+
+
+def server_at(url: str) -> Server | None:
+    """The hosted row that `url`'s host belongs to."""
+    return next((row for row in servers() if row.kind == 'hosted' and _urls.same_host(url, row.base_url)), None)
+
+
+def nearest_prefixes(prefix: str) -> list[str]:
+    """The prefixes that look most like `prefix`, best first."""
+    return get_close_matches(_spelling(prefix), _registry, n=3, cutoff=0.6)
+
+
+for _row in _ROWS:
+    register_server(_row)

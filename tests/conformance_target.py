@@ -1,0 +1,29 @@
+"""How the conformance runner reaches the library: plain constructor calls with default knobs.
+
+The SDK's blind retries are off, since every reply of the runner's server is fixed.
+"""
+
+from __future__ import annotations
+
+from openai import AsyncOpenAI
+from pydantic_ai.models import Model
+
+from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
+
+
+def factory(base_url: str, model_name: str, api_key: str | None) -> Model:
+    model = OpenAICompatibleModel(model_name, base_url=base_url, api_key=api_key)
+    model.client.max_retries = 0
+    return model
+
+
+def responses_model(base_url: str, model_name: str, api_key: str | None) -> Model:
+    model = OpenAICompatibleResponsesModel(model_name, base_url=base_url, api_key=api_key)
+    model.client.max_retries = 0
+    return model
+
+
+async def list_models(base_url: str, api_key: str | None) -> list[object]:
+    client = AsyncOpenAI(base_url=base_url, api_key=api_key or 'api-key-not-set', max_retries=0)
+    async with client:
+        return [model async for model in client.models.list()]
