@@ -223,6 +223,14 @@ class Memory:
                 self._version += 1
                 self._entries[endpoint, model] = _Entry(version=self._version)
 
+    def clear(self) -> None:
+        """Drop everything, for all endpoints."""
+        with self._lock:
+            self._kinds.clear()
+            self._version += 1
+            for key in self._entries:
+                self._entries[key] = _Entry(version=self._version)
+
     def kind(self, endpoint: str) -> str | None:
         """The kind of server that answers at `endpoint`, where its answers gave it away."""
         return self._kinds.get(endpoint)

@@ -23,7 +23,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from oaicompat import _urls
 from oaicompat._sdk import isolate
-from oaicompat.servers import Server, find_server, nearest_prefixes, server_at
+from oaicompat.servers import Server, find_server, nearest_prefixes, server_at, servers
 
 AnyProvider = Provider[AsyncOpenAI]
 
@@ -96,7 +96,7 @@ def _at(base_url: str, prefix: str | None, key: str | None) -> Resolved:
     if prefix in OPENAI_PREFIXES or (prefix is None and _urls.is_openai(url)):
         made = OpenAIProvider(base_url=url, api_key=key or _NO_KEY)
     elif prefix is None:
-        made = OpenAICompatibleProvider(_urls.host(url), base_url=url, api_key=key)
+        made = OpenAICompatibleProvider(_urls.name_of(url), base_url=url, api_key=key)
     else:
         made = _build(prefix, _upstream(prefix), _Endpoint(url, key))
     return _isolated(made, withheld=() if key else _set('OPENAI_API_KEY'))
@@ -170,11 +170,28 @@ def _upstream(prefix: str) -> type[AnyProvider]:
         raise UserError(unknown_prefix(prefix)) from None
 
 
+def check_prefix(identifier: str, prefix: str | None) -> None:
+    """Check that somebody knows `prefix`, as far as that can be told without a key.
+
+    Raises:
+        UserError: If there is none, or nobody knows it.
+    """
+    if prefix is None:
+        raise UserError(f'{identifier!r} has no prefix, as in openai-chat:{identifier}; or give its `base_url`')
+    if prefix in OPENAI_PREFIXES or find_server(prefix) is not None or prefix.startswith('gateway/'):
+        return
+    try:
+        _upstream(prefix)
+    except ImportError:
+        return  # pydantic-ai knows it, and says what to install when the model is made
+
+
 def unknown_prefix(prefix: str) -> str:
     """The text of the error for a prefix that nobody knows, with the nearest ones."""
     near = nearest_prefixes(prefix)
-    hint = f'did you mean {" or ".join(f"`{name}:`" for name in near)}?' if near else 'see `oaicompat.servers` for all'
-    return f'unknown prefix `{prefix}:`; {hint} For a server of your own pass `base_url`, or use `register_server()`'
+    known = near or [server.prefix for server in servers()]
+    hint = f'{"did you mean" if near else "known:"} {", ".join(f"`{name}:`" for name in known)}'
+    return f'unknown prefix `{prefix}:`; {hint}. Pass `base_url` for a server of your own, or `register_server()` it'
 
 
 def checked_url(url: str, *, versioned: bool = False) -> str:

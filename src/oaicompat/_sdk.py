@@ -2,22 +2,27 @@
 
 `isolate()` makes a client forget what the SDK took from `OPENAI_*` variables, for every host but the one those
 variables are meant for. `add_defaults()` sets headers and query parameters that providers have no argument for.
-`sent_body()` reads the request back from an error.
+`sent_body()` reads the request back from an error, `record_bodies()` shows what goes out.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Self, cast
 
-from openai import APIStatusError, AsyncOpenAI
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
+from openai._types import RequestOptions
 
 # What AsyncOpenAI fills from the environment where its caller gave none: arguments and attributes by these names.
 # https://github.com/openai/openai-python/blob/main/src/openai/_client.py
 _AMBIENT = ('organization', 'project', 'admin_api_key', 'webhook_secret')
+
+_ASKING_TIMEOUT = 10.0
+"""Seconds to wait for an answer that takes no inference."""
 
 
 def isolate(client: AsyncOpenAI) -> None:
@@ -44,6 +49,41 @@ def sent_body(error: BaseException) -> dict[str, Any] | None:
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
+
+
+@contextmanager
+def record_bodies(client: AsyncOpenAI, bodies: list[dict[str, Any]]) -> Iterator[None]:
+    """Append the JSON body of each request that `client` sends meanwhile to `bodies`."""
+
+    async def record(request: Any) -> None:
+        bodies.append(json.loads(request.content))
+
+    hooks = client._client.event_hooks
+    client._client.event_hooks = {**hooks, 'request': [*hooks['request'], record]}
+    try:
+        yield
+    finally:
+        client._client.event_hooks = hooks
+
+
+async def post_json(client: AsyncOpenAI, url: str, body: Mapping[str, Any]) -> object:
+    """What `url` answers to `body`, or `None` where it can't be asked; no retries.
+
+    Args:
+        client: Whose credentials and connections to use.
+        url: An absolute URL on the client's own server.
+        body: Sent as JSON.
+
+    Raises:
+        APIConnectionError: If the server can't be reached, which says nothing about `url`.
+    """
+    try:
+        options: RequestOptions = {'max_retries': 0, 'timeout': _ASKING_TIMEOUT}
+        return await client.post(url, cast_to=object, body=body, options=options)
+    except APIConnectionError:
+        raise
+    except (OpenAIError, ValueError):  # refused, or answered with something that is no JSON
+        return None
 
 
 @cache

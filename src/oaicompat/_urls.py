@@ -1,7 +1,7 @@
 """Base URLs: one spelling in, one spelling out, and what their host says.
 
 `normalize()` repairs what people paste (a missing scheme for localhost, a trailing slash, a whole endpoint),
-`host()`, `same_host()` and `is_openai()` answer whose server a URL names. Pure functions; what can't be read
+`name_of()`, `same_host()` and `is_openai()` answer whose server a URL names. Pure functions; what can't be read
 raises `ValueError` whose text names the value and the cure, never a credential.
 """
 
@@ -45,6 +45,11 @@ def normalize(url: str, *, versioned: bool = False) -> str:
 def host(url: str) -> str:
     """The host that `url` names, in lower case, with its port where one is written."""
     return urlsplit(url).netloc.rpartition('@')[2].lower()
+
+
+def name_of(url: str) -> str:
+    """A provider name for the server at `url`: its host, and its port where one is written, without a colon."""
+    return re.sub(r'[^\w.-]+', '-', host(url)).strip('-')
 
 
 def same_host(url: str, other: str | None) -> bool:

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from openai import APIConnectionError, AsyncOpenAI, OpenAIError
+from openai import APIConnectionError, AsyncOpenAI
 from openai.types import chat
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
@@ -32,7 +32,7 @@ from typing_extensions import override
 from oaicompat import _templates, _urls
 from oaicompat._lessons import MAX_CORRECTIONS, MEMORY, Lesson, lesson
 from oaicompat._providers import resolve
-from oaicompat._sdk import sent_body
+from oaicompat._sdk import post_json, sent_body
 from oaicompat._toolreturns import element_texts, is_list_return, listed, settle_part
 from oaicompat.profile import CompatibleModelProfile, split
 
@@ -44,8 +44,6 @@ _Answer = TypeVar('_Answer')
 
 _LLAMA_CPP = 'llama.cpp'
 _LLAMA_CPP_BUILD = re.compile(r'^b\d+-[0-9a-f]{4,}')
-_TEMPLATE_TIMEOUT = 10.0
-"""Seconds that a llama.cpp server has to answer what its template makes of a list; it renders, it does not infer."""
 
 # The profile that the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
 _PINNED: ContextVar[tuple[object, Mapping[str, Any]] | None] = ContextVar('oaicompat_pinned_profile', default=None)
@@ -186,24 +184,14 @@ class _Compatible(Model[AsyncOpenAI]):
         """Ask llama.cpp once what the model's template makes of a list, and remember the answer."""
         url = f'{_urls.server_root(self._endpoint)}/apply-template'
         try:
-            answer = await self.client.post(
-                url,
-                cast_to=object,
-                body=_templates.question(self.model_name),
-                options={'max_retries': 0, 'timeout': _TEMPLATE_TIMEOUT},
-            )
+            answer = await post_json(self.client, url, _templates.question(self.model_name))
         except APIConnectionError:
-            # Says nothing about the template: the next request asks again.
-            return 'joined'
-        except (OpenAIError, ValueError) as error:
-            form, because = 'joined', f"{url} can't be asked: {type(error).__name__}"
-        else:
-            form = 'native' if _templates.keeps_elements(answer) else 'joined'
-            because = f'{url} shows that the template {"keeps" if form == "native" else "garbles"} the elements'
-        MEMORY.learn(
-            self._endpoint, self.model_name, Lesson('request.tool_return', {'compat_tool_return': form}, because)
-        )
-        logger.debug('%s at %s: compat_tool_return=%r; %s', self.model_name, self._endpoint, form, because)
+            return 'joined'  # not kept: the next request asks again
+        form = 'native' if _templates.keeps_elements(answer) else 'joined'
+        because = 'no answer from' if answer is None else 'the prompt that comes from'
+        learned = Lesson('request.tool_return', {'compat_tool_return': form}, f'{because} {url}')
+        MEMORY.learn(self._endpoint, self.model_name, learned)
+        logger.debug('%s at %s: compat_tool_return=%r, by %s', self.model_name, self._endpoint, form, learned.because)
         return form
 
     def _learn(self, profile: Mapping[str, Any], error: ModelHTTPError) -> bool:

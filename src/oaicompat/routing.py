@@ -7,11 +7,10 @@ too. Prefixes of native classes, and those that only pydantic-ai knows, stay pyd
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
-from openai import AsyncOpenAI
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model
 from pydantic_ai.models import infer_model as pydantic_infer_model
@@ -22,6 +21,7 @@ from pydantic_ai.providers import Provider, infer_provider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from oaicompat._providers import OPENAI_PREFIXES, isolated_provider, unknown_prefix
+from oaicompat._sdk import add_defaults
 from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel, mixed
 from oaicompat.servers import Server, find_server
 
@@ -64,14 +64,16 @@ def infer_model(model: Model | str, provider_factory: ProviderFactory = infer_pr
         return model
     if not isinstance(cast(object, model), str):
         raise UserError(f'`model` must be a string or a Model, not {type(model).__name__}')
-    if model.startswith('test:'):
-        return TestModel(custom_output_text=model.removeprefix('test:'))
-    identifiers = [identifier.strip() for identifier in model.split(',')]
-    if len(identifiers) == 1:
-        return _infer_one(identifiers[0], provider_factory)
-    if not all(identifiers):
-        raise UserError(f'`model` is {model!r}; expected names between the commas')
-    return FallbackModel(*[infer_model(identifier, provider_factory) for identifier in identifiers])
+    if ',' in model and not model.startswith('test:'):
+        return FallbackModel(*[infer_model(identifier, provider_factory) for identifier in _several(model)])
+    return _infer_one(model.strip(), provider_factory)
+
+
+def _several(identifiers: str) -> list[str]:
+    names = [identifier.strip() for identifier in identifiers.split(',')]
+    if not all(names):
+        raise UserError(f'`model` is {identifiers!r}; expected names between the commas')
+    return names
 
 
 def parse(identifier: str, *, base_url_given: bool = False) -> Target:
@@ -97,18 +99,60 @@ def parse(identifier: str, *, base_url_given: bool = False) -> Target:
     return Target(bare, name, responses)
 
 
-def build(target: Target, *, base_url: str | None = None, api_key: str | None = None, **options: Any) -> Model:
-    """The model for `target`, made by its row; `options` are `profile` and `settings`."""
-    arguments = {'provider': target.prefix, 'base_url': base_url, 'api_key': api_key, **options}
+def build(target: Target, **arguments: Any) -> OpenAICompatibleModel | OpenAICompatibleResponsesModel:
+    """The model for `target`, made by its row; `arguments` are those of `OpenAICompatibleModel`."""
     if target.responses:
-        return OpenAICompatibleResponsesModel(target.name, **arguments)
+        return OpenAICompatibleResponsesModel(target.name, provider=target.prefix, **arguments)
     row = find_server(target.prefix) if target.prefix else None
-    return _class_of(row)(target.name, **arguments)
+    return _class_of(row)(target.name, provider=target.prefix, **arguments)
+
+
+def build_string(
+    identifier: str,
+    *,
+    base_url: str | None = None,
+    api: Literal['chat', 'responses'] | None = None,
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> Model:
+    """The model that `identifier` names, with what a config says about it.
+
+    Raises:
+        UserError: As `infer_model()`; and for a base URL, header or query where the model is not one of ours.
+    """
+    if ',' in identifier and not identifier.startswith('test:'):
+        options = {'base_url': base_url, 'api': api, 'headers': headers, 'query': query, **arguments}
+        return FallbackModel(*[build_string(one, **options) for one in _several(identifier)])
+    target = None
+    if base_url is not None or not _is_test(identifier):
+        target = parse(identifier, base_url_given=base_url is not None)
+    if target is not None and (base_url is not None or api is not None or _is_ours(target)):
+        responses = target.responses if api is None else api == 'responses'
+        model = build(target._replace(responses=responses), base_url=base_url, **arguments)
+        add_defaults(model.client, headers or {}, query or {})
+        return model
+    return _with_options(infer_model(identifier), headers or query or arguments.pop('api_key', None), arguments)
+
+
+def _with_options(model: Model, ours_alone: object, arguments: Mapping[str, Any]) -> Model:
+    """`model` made anew with `profile` and `settings`; its class takes no more than pydantic-ai's arguments."""
+    if ours_alone:
+        raise UserError(
+            f'`api_key`, `headers` and `query` need an OpenAI-compatible model; {type(model).__name__} is none'
+        )
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if not given:
+        return model
+    if isinstance(model, TestModel):
+        return TestModel(custom_output_text=model.custom_output_text, **given)
+    make: Callable[..., Model] = type(model)
+    return make(model.model_name, provider=model.provider, **given)
 
 
 def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
-    if identifier == 'test':
-        return TestModel()
+    if _is_test(identifier):
+        return TestModel(custom_output_text=identifier.partition(':')[2] or None)
     target = parse(identifier)
     if target.prefix is None:
         raise UserError(
@@ -120,6 +164,7 @@ def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
         return _from_pydantic(target, provider_factory)
     if provider_factory is infer_provider:
         return build(target)
+    row = find_server(target.prefix)
     provider = provider_factory((row.upstream or row.prefix) if row else target.prefix)
     model_class = OpenAICompatibleResponsesModel if target.responses else _class_of(row)
     return model_class(target.name, provider=provider)
@@ -135,7 +180,17 @@ def _from_pydantic(target: Target, provider_factory: ProviderFactory) -> Model:
         raise UserError(unknown_prefix(target.prefix or '')) from None
     if not isinstance(model, OpenAIChatModel):
         return model
-    return mixed(type(model))(model.model_name, provider=cast(Provider[AsyncOpenAI], model.provider))
+    return mixed(type(model))(model.model_name, provider=cast(Provider[Any], model.provider))
+
+
+def _is_ours(target: Target) -> bool:
+    """Whether the prefix gives one of our classes, rather than what pydantic-ai makes of it."""
+    prefix = target.prefix
+    return prefix is not None and (target.responses or prefix == 'openai-chat' or find_server(prefix) is not None)
+
+
+def _is_test(identifier: str) -> bool:
+    return identifier == 'test' or identifier.startswith('test:')
 
 
 def _class_of(row: Server | None) -> type[OpenAICompatibleModel]:

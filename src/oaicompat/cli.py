@@ -1,0 +1,81 @@
+"""The command line: `oaicompat demo`, `oaicompat schema`.
+
+Each command imports what it needs when it runs, so that `--help` stays quick. A user's mistake is one line on
+standard error and exit status 2, never a traceback; a server's refusal is one line and exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: The arguments; default: those of the process.
+
+    Returns:
+        The exit status: 0, 1 where a server or the network failed, 2 for a user's mistake, 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as in `| head`
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        status = _status(error)
+        if status is None:
+            raise
+        sys.stderr.write(f'oaicompat: {error}\n')
+        return status
+
+
+def _status(error: Exception) -> int | None:
+    """The exit status for an error that is the user's or the server's, and none of our own."""
+    from pydantic_ai.exceptions import AgentRunError, UserError
+
+    if isinstance(error, UserError | ImportError):
+        return 2
+    return 1 if isinstance(error, AgentRunError) else None
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from oaicompat._demo import run
+
+    return run(model=options.model, base_url=options.base_url, api_key_env=options.api_key_env)
+
+
+def _schema(_: argparse.Namespace) -> int:
+    import json
+
+    from oaicompat.config import json_schema
+
+    sys.stdout.write(json.dumps(json_schema(), indent=2) + '\n')
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog='oaicompat', description='OpenAI-compatible servers in pydantic-ai.')
+    commands = parser.add_subparsers(title='commands', required=True, metavar='COMMAND')
+
+    demo = commands.add_parser(
+        'demo',
+        help='show what a list tool result becomes, with pydantic-ai alone and with oaicompat',
+        description='Run one agent twice, with the stock model and with oaicompat, and show both requests and prompts. '
+        'Without options: on a tiny model in a llama.cpp server that the command starts itself (extra: demo).',
+    )
+    demo.add_argument('--model', metavar='NAME', help='PREFIX:NAME, or with --base-url the name alone')
+    demo.add_argument('--base-url', metavar='URL', help='your own server, such as http://localhost:8000/v1')
+    demo.add_argument('--api-key-env', metavar='VAR', help='the variable that holds the key for --base-url')
+    demo.set_defaults(command=_demo)
+
+    schema = commands.add_parser('schema', help='print the JSON schema of a models file, for editors')
+    schema.set_defaults(command=_schema)
+    return parser

@@ -1,0 +1,381 @@
+"""Config: YAML or JSON to typed config to model.
+
+`StringModelConfig`, `FallbackModelConfig` and `TestModelConfig` are pydantic models; `load_models()` reads a file of
+them by name (`_files.py` reads the bytes and knows the lines). A config becomes a model in `routing.build()`, the
+same way as a string does. No type runs code from the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SecretStr,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.settings import ModelSettings, ThinkingLevel
+
+from oaicompat import _files
+from oaicompat._providers import check_prefix, checked_url
+from oaicompat._server import Kind
+from oaicompat.profile import knobs
+from oaicompat.routing import build_string, parse
+from oaicompat.servers import Server, register_server, registry_restored_on_error
+
+__all__ = (
+    'FallbackModelConfig',
+    'ModelConfig',
+    'ModelsFile',
+    'ServerConfig',
+    'StringModelConfig',
+    'TestModelConfig',
+    'json_schema',
+    'load_models',
+)
+
+_VARIABLE = re.compile(r'\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}')
+_NOT_SETTINGS = frozenset({
+    'type', 'identifier', 'base_url', 'api_key', 'api', 'profile', 'headers', 'query', 'context_length', 'capabilities',
+})  # fmt: skip
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(extra='forbid', frozen=True, hide_input_in_errors=True)
+
+
+class Capabilities(_Config):
+    """What a model can do, where its name does not tell; each sets a key of pydantic-ai's profile."""
+
+    tools: bool | None = Field(None, description='Function tools.')
+    vision: bool | None = Field(None, description='Images in user messages.')
+    audio: bool | None = Field(None, description='Audio in user messages.')
+    documents: bool | None = Field(None, description='Documents in user messages.')
+    json_schema: bool | None = Field(None, description='`response_format` with a JSON schema.')
+    json_object: bool | None = Field(None, description='`response_format` `json_object`.')
+    thinking: bool | None = Field(None, description='Reasoning that can be asked for.')
+
+    @model_validator(mode='before')
+    @classmethod
+    def _from_list(cls, value: object) -> object:
+        return dict.fromkeys(value, True) if isinstance(value, list) else value
+
+    def profile(self) -> dict[str, bool]:
+        """The profile keys that are set."""
+        keys = {
+            'tools': 'supports_tools',
+            'vision': 'supports_image_input',
+            'audio': 'supports_audio_file_input',
+            'documents': 'supports_document_input',
+            'json_schema': 'supports_json_schema_output',
+            'json_object': 'supports_json_object_output',
+            'thinking': 'supports_thinking',
+        }
+        return {keys[name]: value for name, value in self.model_dump(exclude_none=True).items()}
+
+
+class StringModelConfig(_Config):
+    """One model, named by a string.
+
+    Example:
+        ```python
+        from oaicompat.config import StringModelConfig
+
+        model = StringModelConfig(identifier='glm-5', base_url='http://localhost:8000/v1').get_model()
+        ```
+    """
+
+    type: Literal['string'] = 'string'
+    identifier: str = Field(description='`PREFIX:NAME`; with `base_url` the name alone will do.')
+    base_url: str | None = Field(None, description='Where the server is. `${VAR}` and `${VAR:-default}` are expanded.')
+    api_key: SecretStr | None = Field(None, description='The key to send. `${VAR}` and `${VAR:-default}` are expanded.')
+    api: Literal['chat', 'responses'] | None = Field(None, description='Default: chat, but for `+responses` prefixes.')
+    profile: dict[str, Any] = Field(default_factory=dict, description="Knobs, and keys of pydantic-ai's profile.")
+    headers: dict[str, SecretStr] = Field(default_factory=dict, description='Sent with every request; expanded.')
+    query: dict[str, str] = Field(default_factory=dict, description='Query parameters of every request; expanded.')
+    context_length: int | None = Field(None, ge=1, description='Tokens that the model takes in all.')
+    capabilities: Capabilities | None = Field(None, description='What the model can do; a list or a mapping.')
+
+    max_tokens: int | None = Field(None, ge=1, description='Tokens to generate at most.')
+    temperature: float | None = Field(None, ge=0)
+    top_p: float | None = Field(None, ge=0, le=1)
+    timeout: float | None = Field(None, ge=0, description='Seconds.')
+    parallel_tool_calls: bool | None = None
+    seed: int | None = None
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    logit_bias: dict[str, int] | None = None
+    stop_sequences: list[str] | None = None
+    extra_headers: dict[str, SecretStr] | None = Field(None, description='Headers of every request; expanded.')
+    extra_body: dict[str, Any] | None = None
+    thinking: ThinkingLevel | None = None
+
+    @field_validator('profile')
+    @classmethod
+    def _check_profile(cls, value: dict[str, Any]) -> dict[str, Any]:
+        with _as_value_error():
+            return knobs(value)
+
+    @model_validator(mode='after')
+    def _check_identifier(self) -> StringModelConfig:
+        with _as_value_error():
+            for identifier in self.identifier.split(','):
+                if identifier.strip().startswith('test'):
+                    continue
+                target = parse(identifier, base_url_given=self.base_url is not None)
+                if self.base_url is None:
+                    check_prefix(identifier, target.prefix)
+            if self.base_url is not None and '${' not in self.base_url:
+                checked_url(self.base_url)
+        return self
+
+    def get_model_settings(self) -> ModelSettings:
+        """The settings that are set, as pydantic-ai takes them.
+
+        Raises:
+            UserError: If a variable in `extra_headers` is not set.
+        """
+        given = self.model_dump(exclude=set(_NOT_SETTINGS), exclude_none=True)
+        if self.extra_headers is not None:
+            given['extra_headers'] = _expanded(self.extra_headers, 'extra_headers')
+        return cast(ModelSettings, given)
+
+    def get_model(self) -> Model:
+        """The model, with its settings on it.
+
+        Raises:
+            UserError: If a variable is not set, a key is missing, or the model can't take what is asked of it.
+        """
+        key = self.api_key.get_secret_value() if self.api_key else None
+        profile: dict[str, Any] = {**self.profile, **(self.capabilities.profile() if self.capabilities else {})}
+        if self.context_length is not None:
+            profile['context_window'] = self.context_length
+        return build_string(
+            self.identifier,
+            base_url=_expand(self.base_url, 'base_url'),
+            api_key=_expand(key, 'api_key'),
+            api=self.api,
+            headers=_expanded(self.headers, 'headers'),
+            query={name: _expand(value, f'query.{name}') or '' for name, value in self.query.items()},
+            profile=profile or None,
+            settings=self.get_model_settings() or None,
+        )
+
+
+class TestModelConfig(_Config):
+    """pydantic-ai's `TestModel`, which needs no server."""
+
+    __test__ = False  # not a test, whatever its name says to pytest
+
+    type: Literal['test']
+    text: str | None = Field(None, description='What it answers; default: a summary of the tool results.')
+
+    def get_model_settings(self) -> ModelSettings:
+        """No settings."""
+        return ModelSettings()
+
+    def get_model(self) -> Model:
+        """The model."""
+        return TestModel(custom_output_text=self.text)
+
+
+class FallbackModelConfig(_Config):
+    """Several models, each tried when the one before it failed; each keeps its own settings."""
+
+    type: Literal['fallback']
+    models: list[ModelConfig] = Field(min_length=1, description='Configs, identifiers, or names of the same file.')
+
+    def get_model_settings(self) -> ModelSettings:
+        """No settings: they are on the children."""
+        return ModelSettings()
+
+    def get_model(self) -> Model:
+        """The model.
+
+        Raises:
+            UserError: If a child can't be made.
+        """
+        first, *rest = [child.get_model() for child in self.models]
+        return FallbackModel(first, *rest)
+
+
+def _kind(value: object) -> str:
+    kind = value.get('type', 'string') if isinstance(value, Mapping) else getattr(value, 'type', 'string')
+    return str(kind)
+
+
+def _from_string(value: object) -> object:
+    return {'identifier': value} if isinstance(value, str) else value
+
+
+ModelConfig = Annotated[
+    Annotated[StringModelConfig, Tag('string')]
+    | Annotated[FallbackModelConfig, Tag('fallback')]
+    | Annotated[TestModelConfig, Tag('test')],
+    Discriminator(_kind),
+    BeforeValidator(_from_string, json_schema_input_type=str | dict[str, Any]),
+]
+"""A config of any type; a bare string is a `StringModelConfig`, and so is a mapping without `type`."""
+
+FallbackModelConfig.model_rebuild()
+
+
+class ServerConfig(_Config):
+    """A row of the user's own, as in `oaicompat.Server`; it replaces a row of the same name."""
+
+    base_url: str | None = None
+    key_vars: list[str] = Field(default_factory=list)
+    url_vars: list[str] = Field(default_factory=list)
+    aliases: list[str] = Field(default_factory=list)
+    kind: Kind = 'hosted'
+    title: str = ''
+    upstream: str | None = None
+    family: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    profile: dict[str, Any] = Field(default_factory=dict)
+
+    def server(self, prefix: str) -> Server:
+        """The row."""
+        given: dict[str, Any] = self.model_dump()
+        given |= {name: tuple(given[name]) for name in ('key_vars', 'url_vars', 'aliases')}
+        return Server(prefix=prefix, **given)
+
+
+class ModelsFile(_Config):
+    """What `load_models()` reads."""
+
+    models: dict[str, ModelConfig]
+    servers: dict[str, ServerConfig] = Field(default_factory=dict)
+
+    @model_validator(mode='after')
+    def _check_servers(self) -> ModelsFile:
+        with _as_value_error():
+            for prefix, config in self.servers.items():
+                config.server(prefix)
+        return self
+
+
+def load_models(source: str | Path) -> dict[str, StringModelConfig | FallbackModelConfig | TestModelConfig]:
+    """Read models by name from YAML or JSON.
+
+    A file has `models: {name: config}`, and may have `servers: {prefix: row}`, which are registered. In a fallback,
+    and in place of a config, the name of another model of the file stands for it.
+
+    Args:
+        source: A path, or the text itself: a string with a line break or a brace is text.
+
+    Returns:
+        The configs by name, references replaced by what they name; `get_model()` makes the model.
+
+    Raises:
+        UserError: For a file that can't be read, broken YAML, an unknown key, a bad value, an unknown name or prefix,
+            or a cycle; it names the line and the field.
+
+    Example:
+        ```python
+        from oaicompat.config import load_models
+
+        models = load_models('''
+        models:
+          fast: {identifier: glm-5, base_url: 'http://localhost:8000/v1', temperature: 0.2}
+          safe: {type: fallback, models: [fast, ollama:qwen2.5:7b]}
+        ''')
+        model = models['safe'].get_model()
+        ```
+    """
+    document = _files.read(source)
+    value = document.value
+    if not isinstance(value, dict) or not isinstance(value.get('models'), dict):
+        raise UserError(f'{document.where(())}: expected a mapping with `models: {{name: config}}`')
+    with registry_restored_on_error():
+        rows = _validated(_SERVERS, value.get('servers') or {}, document, ('servers',))
+        for prefix, row in rows.items():
+            register_server(row.server(prefix))
+        models = _files.referenced(value['models'], document)
+        return _validated(TypeAdapter(ModelsFile), {**value, 'models': models}, document, ()).models
+
+
+def _validated(adapter: TypeAdapter[_Value], value: object, document: _files.Document, at: tuple[str, ...]) -> _Value:
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        # A model that others refer to is checked with each of them: tell each fault once, where it stands.
+        told = dict.fromkeys(_explained(fault, document, at) for fault in error.errors(include_url=False))
+        raise UserError('\n'.join(told)) from None
+
+
+def _explained(fault: Mapping[str, Any], document: _files.Document, at: tuple[str, ...]) -> str:
+    path = (*at, *fault['loc'])
+    message = str(fault['msg']).removeprefix('Value error, ')
+    last = str(path[-1]) if path else ''
+    if fault['type'] == 'extra_forbidden':
+        near = get_close_matches(last, _KEYS, n=1)
+        hint = f'; did you mean `{near[0]}`?' if near else ''
+        return f'{document.where(path)}: unknown key `{last}`{hint}'
+    value = fault.get('input')
+    plain = isinstance(value, str | int | float) and not _SECRET.intersection(map(str, path))
+    return f'{document.where(path)}: {message}' + (
+        f', got {value!r}' if plain and fault['type'] != 'value_error' else ''
+    )
+
+
+_Value = TypeVar('_Value')
+_SECRET = frozenset({'api_key', 'headers', 'extra_headers'})
+_SERVERS = TypeAdapter(dict[str, ServerConfig])
+_KEYS = sorted({
+    *StringModelConfig.model_fields, *FallbackModelConfig.model_fields, *TestModelConfig.model_fields,
+    *ServerConfig.model_fields, *ModelsFile.model_fields, *Capabilities.model_fields,
+})  # fmt: skip
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a models file, for editors; `python -m oaicompat schema` prints it."""
+    schema = ModelsFile.model_json_schema()
+    schema['$schema'] = 'https://json-schema.org/draft/2020-12/schema'
+    schema['title'] = 'oaicompat models'
+    return schema
+
+
+@contextmanager
+def _as_value_error() -> Iterator[None]:
+    """Pydantic gathers `ValueError`s; our errors for misuse are pydantic-ai's."""
+    try:
+        yield
+    except UserError as error:
+        raise ValueError(error.message) from None
+
+
+def _expanded(values: Mapping[str, SecretStr], what: str) -> dict[str, str]:
+    return {name: _expand(value.get_secret_value(), f'{what}.{name}') or '' for name, value in values.items()}
+
+
+def _expand(text: str | None, what: str) -> str | None:
+    """`text` with `${VAR}` and `${VAR:-default}` replaced by what the environment says."""
+
+    def replaced(found: re.Match[str]) -> str:
+        value = os.environ.get(found['name']) or found['default']
+        if value is None:
+            raise UserError(
+                f'`{what}` needs the variable {found["name"]}, which is not set; or write ${{{found["name"]}:-default}}'
+            )
+        return value
+
+    return None if text is None else _VARIABLE.sub(replaced, text)
