@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 Body = Mapping[str, Any]
 MAX_CORRECTIONS = 3
@@ -130,10 +130,10 @@ def complaints(body: object) -> Iterator[str]:
     match body:
         case str():
             nested = _json(body)
-            if isinstance(nested, dict | list):
-                yield from complaints(nested)
-            else:
+            if nested is None:
                 yield body
+            else:
+                yield from complaints(nested)
         case Mapping():
             yield from _of_mapping(body)
         case list() | tuple():
@@ -161,11 +161,11 @@ def _place(body: Mapping[Any, Any]) -> str:
 
 
 def _json(text: str) -> object:
-    if text.lstrip()[:1] not in ('{', '['):
+    if text.lstrip()[:1] not in ('{', '[', '"'):
         return None
     try:
-        return json.loads(text)
-    except ValueError:
+        return cast(object, json.loads(text))
+    except (ValueError, RecursionError):
         return None
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -30,10 +29,11 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _templates, _urls
+from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, tool_returns
 from oaicompat._lessons import MAX_CORRECTIONS, MEMORY, Lesson, lesson
 from oaicompat._providers import resolve
 from oaicompat._sdk import post_json, sent_body
-from oaicompat._toolreturns import element_texts, is_list_return, listed, settle_part
+from oaicompat._toolreturns import is_list_return
 from oaicompat.profile import CompatibleModelProfile, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
@@ -141,9 +141,7 @@ class _Compatible(Model[AsyncOpenAI]):
     def prepare_messages(
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
     ) -> list[ModelMessage]:
-        # In place: the history that the caller keeps must replay what a generator gave once.
-        for part in _tool_returns(messages):
-            settle_part(part)
+        messages = settled(messages, files_in_lists=self.profile.get('compat_tool_return') != 'string')
         return super().prepare_messages(messages, model_request_parameters)
 
     async def _adapting(self, messages: list[ModelMessage], send: Callable[[], Awaitable[_Answer]]) -> _Answer:
@@ -172,7 +170,7 @@ class _Compatible(Model[AsyncOpenAI]):
         row = self._server.prefix if self._server else None
         if row != 'llama-cpp' and MEMORY.kind(self._endpoint) != _LLAMA_CPP:
             return 'native'
-        if not any(is_list_return(part) for part in _tool_returns(messages)):
+        if not any(is_list_return(part) for part in tool_returns(messages)):
             return 'native'
         if self.profile.get('compat_adapt', 'on') == 'off':
             return 'joined'
@@ -261,17 +259,15 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @override
     async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
         form = self.profile.get('compat_tool_return', 'auto')
-        for part in _tool_returns([message]):
-            settle_part(part)
+        [message] = cast(list[ModelRequest], settled([message], files_in_lists=form != 'string'))
         if form == 'string':
             async for param in super()._map_user_message(message):
                 yield param
             return
-        message = replace(message, parts=[_listed(part) for part in message.parts])
         # The parent yields one tool message for each tool return, in part order (a legacy retry counts as one).
-        results = iter([part for part in message.parts if _makes_tool_message(part)])
+        results = iter([part for part in message.parts if makes_tool_message(part)])
         async for param in super()._map_user_message(message):
-            if param['role'] == 'tool' and (texts := _texts(next(results))) is not None:
+            if param['role'] == 'tool' and (texts := result_texts(next(results))) is not None:
                 param['content'] = (
                     '\n'.join(texts) if form == 'joined' else [{'type': 'text', 'text': text} for text in texts]
                 )
@@ -310,11 +306,8 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
     @override
     async def _map_tool_return_output(self, part: ToolReturnPart) -> Any:
         form = self.profile.get('compat_tool_return', 'auto')
-        settle_part(part)
-        if form == 'string':
-            return await super()._map_tool_return_output(part)
-        part = listed(part)
-        texts = element_texts(part)
+        part = settled_part(part, files_in_lists=form != 'string')
+        texts = result_texts(part) if form != 'string' else None
         if texts is None:
             return await super()._map_tool_return_output(part)
         return '\n'.join(texts) if form == 'joined' else [{'type': 'input_text', 'text': text} for text in texts]
@@ -331,24 +324,6 @@ def mixed(base: type[OpenAIChatModel]) -> type[OpenAICompatibleModel]:
     doc = f'`{base.__name__}` with `OpenAICompatibleModel` in front of it.'
     made = type(name, (OpenAICompatibleModel, base), {'__doc__': doc, '__module__': __name__})
     return cast(type[OpenAICompatibleModel], made)
-
-
-def _tool_returns(messages: Iterable[ModelMessage]) -> Iterator[ToolReturnPart[Any]]:
-    for message in messages:
-        if isinstance(message, ModelRequest):
-            yield from (part for part in message.parts if isinstance(part, ToolReturnPart))
-
-
-def _makes_tool_message(part: Any) -> bool:
-    return isinstance(part, ToolReturnPart) or (part.part_kind == 'retry-prompt' and part.tool_name is not None)
-
-
-def _listed(part: Any) -> Any:
-    return listed(part) if isinstance(part, ToolReturnPart) else part
-
-
-def _texts(part: Any) -> list[str] | None:
-    return element_texts(part) if isinstance(part, ToolReturnPart) else None
 
 
 @contextmanager

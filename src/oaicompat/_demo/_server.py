@@ -51,6 +51,7 @@ def _parameters(xllamacpp: Any, gguf: Path, template: str) -> Any:
     parameters.n_parallel = 2
     parameters.warmup = False
     parameters.fit_params = False
+    parameters.verbosity = -1  # its last line is written by a thread that may outlive the redirection
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2
     return parameters
 

@@ -1,0 +1,63 @@
+"""History: the tool returns in pydantic-ai's messages, made ready for the parent and read for the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
+
+from oaicompat._toolreturns import element_texts, listed, settle_part
+
+Return = ToolReturnPart[Any]
+
+
+def tool_returns(messages: Iterable[ModelMessage]) -> Iterator[Return]:
+    """All tool returns, in order."""
+    for message in messages:
+        if isinstance(message, ModelRequest):
+            yield from (part for part in message.parts if isinstance(part, ToolReturnPart))
+
+
+def makes_tool_message(part: Any) -> bool:
+    """Whether the parent maps `part` to one tool message: a tool return, or a legacy retry of a tool's call."""
+    return isinstance(part, ToolReturnPart) or (part.part_kind == 'retry-prompt' and part.tool_name is not None)
+
+
+def result_texts(part: Any) -> list[str] | None:
+    """The texts that a list return consists of; `None` where the parent's message stands."""
+    return element_texts(part) if isinstance(part, ToolReturnPart) else None
+
+
+def settled(messages: list[ModelMessage], *, files_in_lists: bool) -> list[ModelMessage]:
+    """`messages` with each tool return as `settled_part()` gives it; the list itself where nothing changed."""
+
+    def of(message: ModelMessage) -> ModelMessage:
+        if not isinstance(message, ModelRequest):
+            return message
+        parts = [
+            settled_part(part, files_in_lists=files_in_lists) if isinstance(part, ToolReturnPart) else part
+            for part in message.parts
+        ]
+        return message if _same(parts, message.parts) else replace(message, parts=parts)
+
+    changed = [of(message) for message in messages]
+    return messages if _same(changed, messages) else changed
+
+
+def settled_part(part: Return, *, files_in_lists: bool) -> Return:
+    """`part` with content that can be read again, and where asked, files in a list, where the parent finds them.
+
+    What can be read only once is settled in place: the history that the caller keeps must replay it. A tuple or the
+    like that holds files becomes a list in a copy.
+    """
+    settle_part(part)
+    if not files_in_lists or isinstance(part.content, str | dict | list):
+        return part
+    as_list = listed(part)
+    return as_list if as_list.files else part
+
+
+def _same(new: Iterable[Any], old: Iterable[Any]) -> bool:
+    return all(a is b for a, b in zip(new, old, strict=True))
