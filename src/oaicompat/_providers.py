@@ -106,7 +106,8 @@ def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
     explicit = url is not None
     url = url or row.url()
     if url is None:
-        raise UserError(f'`{row.prefix}:` needs a base URL: set {" or ".join(row.url_vars)}, or pass `base_url`')
+        variables = f'set {" or ".join(row.url_vars)}, or ' if row.url_vars else ''
+        raise UserError(f'`{row.prefix}:` needs a base URL: {variables}pass `base_url`')
     url = checked_url(url, versioned=row.kind == 'local')
     key = key or (_checked_key(row.key(), ' or '.join(row.key_vars)) if row.owns(url) else None)
     if key is None and row.needs_key and (row.owns(url) or not explicit):
@@ -151,6 +152,21 @@ def isolated_provider(name: str) -> Provider[Any]:
     if name not in OPENAI_PREFIXES:
         _isolated(provider)
     return provider
+
+
+def keyed_provider(key: str) -> Callable[[str], Provider[Any]]:
+    """A `provider_factory` that gives every provider the same key."""
+    checked = _checked_key(key)
+
+    def factory(name: str) -> Provider[Any]:
+        if checked is None:
+            return isolated_provider(name)
+        provider = _with_key(name, checked)
+        if name not in OPENAI_PREFIXES:
+            _isolated(provider)
+        return provider
+
+    return factory
 
 
 def _infer(prefix: str) -> AnyProvider:

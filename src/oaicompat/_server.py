@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic_ai.exceptions import UserError
 
@@ -60,6 +60,12 @@ class Server:
         Raises:
             UserError: For a prefix with a colon or space, a URL that is none, or an unknown knob.
         """
+        for name in ('aliases', 'key_vars', 'url_vars'):
+            if isinstance(getattr(self, name), str):
+                raise UserError(f'`{name}` of server {self.prefix!r} is a string; expected a tuple of strings')
+        if self.kind not in get_args(Kind):
+            kinds = ', '.join(map(repr, get_args(Kind)))
+            raise UserError(f'`kind` of server {self.prefix!r} is {self.kind!r}; expected one of {kinds}')
         for prefix in (self.prefix, *self.aliases):
             if not prefix or any(mark in prefix for mark in ':,/+ '):
                 raise UserError(f'`prefix` is {prefix!r}; expected a word without spaces, colons, commas, slashes or +')

@@ -38,7 +38,7 @@ from oaicompat import _files
 from oaicompat._providers import check_prefix, checked_url
 from oaicompat._server import Kind
 from oaicompat.profile import knobs
-from oaicompat.routing import build_string, parse
+from oaicompat.routing import build_string, is_test, parse
 from oaicompat.servers import Server, register_server, registry_restored_on_error
 
 __all__ = (
@@ -110,7 +110,9 @@ class StringModelConfig(_Config):
     api: Literal['chat', 'responses'] | None = Field(None, description='Default: chat, but for `+responses` prefixes.')
     profile: dict[str, Any] = Field(default_factory=dict, description="Knobs, and keys of pydantic-ai's profile.")
     headers: dict[str, SecretStr] = Field(default_factory=dict, description='Sent with every request; expanded.')
-    query: dict[str, str] = Field(default_factory=dict, description='Query parameters of every request; expanded.')
+    query: dict[str, SecretStr] = Field(
+        default_factory=dict, description='Query parameters of every request; expanded.'
+    )
     context_length: int | None = Field(None, ge=1, description='Tokens that the model takes in all.')
     capabilities: Capabilities | None = Field(None, description='What the model can do; a list or a mapping.')
 
@@ -138,7 +140,7 @@ class StringModelConfig(_Config):
     def _check_identifier(self) -> StringModelConfig:
         with _as_value_error():
             for identifier in self.identifier.split(','):
-                if identifier.strip().startswith('test'):
+                if is_test(identifier.strip()):
                     continue
                 target = parse(identifier, base_url_given=self.base_url is not None)
                 if self.base_url is None:
@@ -174,7 +176,7 @@ class StringModelConfig(_Config):
             api_key=_expand(key, 'api_key'),
             api=self.api,
             headers=_expanded(self.headers, 'headers'),
-            query={name: _expand(value, f'query.{name}') or '' for name, value in self.query.items()},
+            query=_expanded(self.query, 'query'),
             profile=profile or None,
             settings=self.get_model_settings() or None,
         )
@@ -223,14 +225,20 @@ def _kind(value: object) -> str:
 
 
 def _from_string(value: object) -> object:
-    return {'identifier': value} if isinstance(value, str) else value
+    if isinstance(value, str):
+        return {'identifier': value}
+    if not isinstance(value, Mapping | _Config):
+        raise ValueError(f'expected PREFIX:NAME or a mapping with `identifier`, not {type(value).__name__}')
+    return value
 
 
 ModelConfig = Annotated[
     Annotated[StringModelConfig, Tag('string')]
     | Annotated[FallbackModelConfig, Tag('fallback')]
     | Annotated[TestModelConfig, Tag('test')],
-    Discriminator(_kind),
+    Discriminator(
+        _kind, custom_error_type='config_type', custom_error_message='`type` must be string, fallback or test'
+    ),
     BeforeValidator(_from_string, json_schema_input_type=str | dict[str, Any]),
 ]
 """A config of any type; a bare string is a `StringModelConfig`, and so is a mapping without `type`."""
@@ -338,7 +346,7 @@ def _explained(fault: Mapping[str, Any], document: _files.Document, at: tuple[st
 
 
 _Value = TypeVar('_Value')
-_SECRET = frozenset({'api_key', 'headers', 'extra_headers'})
+_SECRET = frozenset({'api_key', 'headers', 'extra_headers', 'query'})
 _SERVERS = TypeAdapter(dict[str, ServerConfig])
 _KEYS = sorted({
     *StringModelConfig.model_fields, *FallbackModelConfig.model_fields, *TestModelConfig.model_fields,

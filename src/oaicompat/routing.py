@@ -20,7 +20,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers import Provider, infer_provider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-from oaicompat._providers import OPENAI_PREFIXES, isolated_provider, unknown_prefix
+from oaicompat._providers import OPENAI_PREFIXES, isolated_provider, keyed_provider, unknown_prefix
 from oaicompat._sdk import add_defaults
 from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel, mixed
 from oaicompat.servers import Server, find_server
@@ -87,7 +87,7 @@ def parse(identifier: str, *, base_url_given: bool = False) -> Target:
     head, colon, name = identifier.strip().partition(':')
     bare = head.removesuffix(_RESPONSES)
     known = bare in OPENAI_PREFIXES or find_server(bare) is not None
-    if base_url_given and not known and not head.endswith(_RESPONSES):
+    if base_url_given and not (colon and (known or head.endswith(_RESPONSES))):
         head, colon, name, bare = '', '', identifier.strip(), ''
     if not name.strip() and (colon or base_url_given):
         raise UserError(f'{identifier!r} names no model; expected a name behind the colon, as in openai-chat:glm-5')
@@ -111,47 +111,49 @@ def build_string(
     identifier: str,
     *,
     base_url: str | None = None,
+    api_key: str | None = None,
     api: Literal['chat', 'responses'] | None = None,
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
-    **arguments: Any,
+    **options: Any,
 ) -> Model:
-    """The model that `identifier` names, with what a config says about it.
+    """The model that `identifier` names, with what a config says about it; `options` are `profile` and `settings`.
 
     Raises:
-        UserError: As `infer_model()`; and for a base URL, header or query where the model is not one of ours.
+        UserError: As `infer_model()`; and for headers or query parameters where the model is not one of ours.
     """
-    if ',' in identifier and not identifier.startswith('test:'):
-        options = {'base_url': base_url, 'api': api, 'headers': headers, 'query': query, **arguments}
-        return FallbackModel(*[build_string(one, **options) for one in _several(identifier)])
-    target = None
-    if base_url is not None or not _is_test(identifier):
+    if ',' in identifier and not is_test(identifier):
+        same = {'base_url': base_url, 'api_key': api_key, 'api': api, 'headers': headers, 'query': query, **options}
+        return FallbackModel(*[build_string(one, **same) for one in _several(identifier)])
+    given = {name: value for name, value in options.items() if value is not None}
+    if base_url is not None or not is_test(identifier):
         target = parse(identifier, base_url_given=base_url is not None)
-    if target is not None and (base_url is not None or api is not None or _is_ours(target)):
-        responses = target.responses if api is None else api == 'responses'
-        model = build(target._replace(responses=responses), base_url=base_url, **arguments)
-        add_defaults(model.client, headers or {}, query or {})
-        return model
-    return _with_options(infer_model(identifier), headers or query or arguments.pop('api_key', None), arguments)
+        if base_url is not None or api is not None or _is_ours(target):
+            chosen = target._replace(responses=target.responses if api is None else api == 'responses')
+            return _with_defaults(build(chosen, base_url=base_url, api_key=api_key, **given), headers, query)
+    model = infer_model(identifier, infer_provider if api_key is None else keyed_provider(api_key))
+    return _with_defaults(_remade(model, given) if given else model, headers, query)
 
 
-def _with_options(model: Model, ours_alone: object, arguments: Mapping[str, Any]) -> Model:
-    """`model` made anew with `profile` and `settings`; its class takes no more than pydantic-ai's arguments."""
-    if ours_alone:
-        raise UserError(
-            f'`api_key`, `headers` and `query` need an OpenAI-compatible model; {type(model).__name__} is none'
-        )
-    given = {name: value for name, value in arguments.items() if value is not None}
-    if not given:
-        return model
+def _remade(model: Model, given: Mapping[str, Any]) -> Model:
+    """`model` made anew with `given`, which its own constructor takes."""
     if isinstance(model, TestModel):
         return TestModel(custom_output_text=model.custom_output_text, **given)
     make: Callable[..., Model] = type(model)
     return make(model.model_name, provider=model.provider, **given)
 
 
+def _with_defaults(model: Model, headers: Mapping[str, str] | None, query: Mapping[str, str] | None) -> Model:
+    if not headers and not query:
+        return model
+    if not isinstance(model, OpenAICompatibleModel | OpenAICompatibleResponsesModel):
+        raise UserError(f'`headers` and `query` need an OpenAI-compatible model, not {type(model).__name__}')
+    add_defaults(model.client, headers or {}, query or {})
+    return model
+
+
 def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
-    if _is_test(identifier):
+    if is_test(identifier):
         return TestModel(custom_output_text=identifier.partition(':')[2] or None)
     target = parse(identifier)
     if target.prefix is None:
@@ -189,7 +191,8 @@ def _is_ours(target: Target) -> bool:
     return prefix is not None and (target.responses or prefix == 'openai-chat' or find_server(prefix) is not None)
 
 
-def _is_test(identifier: str) -> bool:
+def is_test(identifier: str) -> bool:
+    """Whether `identifier` means pydantic-ai's `TestModel`: `test` or `test:TEXT`."""
     return identifier == 'test' or identifier.startswith('test:')
 
 

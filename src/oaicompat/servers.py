@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.providers import infer_provider_class
+
 from oaicompat import _urls
 from oaicompat._server import Server
 from oaicompat.profile import CompatibleModelProfile
@@ -295,6 +298,9 @@ def register_server(server: Server) -> None:
     Args:
         server: The row. Models that exist already keep the row they were made with.
 
+    Raises:
+        UserError: If pydantic-ai has no provider for its `upstream`.
+
     Example:
         ```python
         from oaicompat import Server, infer_model, register_server
@@ -302,6 +308,20 @@ def register_server(server: Server) -> None:
         register_server(Server(prefix='acme', base_url='https://llm.acme.test/v1', key_vars=('ACME_API_KEY',)))
         ```
     """
+    if server.upstream is not None:
+        try:
+            infer_provider_class(server.upstream)
+        except ImportError:
+            pass  # pydantic-ai knows it, and says what to install when the model is made
+        except ValueError:
+            raise UserError(
+                f'`upstream` of server {server.prefix!r} is {server.upstream!r}; expected the name of a provider of '
+                'pydantic-ai, such as ollama, or none'
+            ) from None
+    _add(server)
+
+
+def _add(server: Server) -> None:
     replaced = _registry.get(_spelling(server.prefix))
     for name in [name for name, row in _registry.items() if row is replaced]:
         del _registry[name]
@@ -342,4 +362,4 @@ def nearest_prefixes(prefix: str) -> list[str]:
 
 
 for _row in _ROWS:
-    register_server(_row)
+    _add(_row)

@@ -1,0 +1,301 @@
+"""Server-sent events: bytes to events to JSON values, sans I/O.
+
+Two stages, each with one kind of state. `EventDecoder` holds the unfinished line and the event under way, and follows
+the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream), then
+is lenient where servers are wrong: events parted by single newlines, bare JSON lines, an end without a blank line.
+`read_values()` turns one event into what it says: JSON objects, an error, the end of the stream, or nothing.
+
+Whatever the boundaries of the bytes, the events are the same, and the work is linear in the input. Each deviation is
+noted by name in `repairs`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+MAX_EVENT = 64 * 2**20
+"""Bytes of one event; a longer one is an error, not memory growth."""
+
+_SHOWN = 500
+
+
+class Event(NamedTuple):
+    """One event: its type, `''` if none was named, and its data."""
+
+    type: str
+    data: str
+
+
+class EventTooLargeError(ValueError):
+    """One event is larger than `MAX_EVENT`."""
+
+
+@dataclass
+class _Depth:
+    """How deep in brackets a JSON text is, read line by line; each line is looked at once."""
+
+    lines: int = 0
+    depth: int = 0
+    opened: bool = False
+    in_string: bool = False
+
+    _MARK = re.compile(r'[{}\[\]"]')
+    _STRING_END = re.compile(r'(?:[^"\\]|\\.)*+("|\\?$)')
+
+    @property
+    def whole(self) -> bool:
+        return self.opened and self.depth <= 0 and not self.in_string
+
+    def read(self, line: str) -> None:
+        self.lines += 1
+        at = 0
+        while True:
+            if self.in_string:
+                found = self._STRING_END.match(line, at)
+                if found is None or found[1] != '"':
+                    return
+                self.in_string, at = False, found.end()
+            mark = self._MARK.search(line, at)
+            if mark is None:
+                return
+            at = mark.end()
+            if mark[0] == '"':
+                self.in_string = True
+            else:
+                self.opened = True
+                self.depth += 1 if mark[0] in '{[' else -1
+
+
+@dataclass
+class EventDecoder:
+    """Bytes in, events out.
+
+    Attributes:
+        repairs: Names of the deviations that were read over.
+        ignored: The start of what was no event stream at all, for an error message.
+    """
+
+    repairs: set[str] = field(default_factory=set)
+    ignored: str = ''
+    _pieces: list[bytes] = field(default_factory=list)  # the line under way
+    _pending: int = 0  # bytes in `_pieces` and in the event under way
+    _after_cr: bool = False
+    _first_line: bool = True
+    _type: str = ''
+    _data: list[str] = field(default_factory=list)
+    _bare: list[str] = field(default_factory=list)  # JSON that stands without a field name
+    _depth: _Depth = field(default_factory=_Depth)
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that `data` completes.
+
+        Raises:
+            EventTooLargeError: If an event grows beyond `MAX_EVENT`.
+        """
+        events: list[Event] = []
+        for line in self._lines(data):
+            self._read(line, events)
+        return events
+
+    def finish(self) -> list[Event]:
+        """The events that the end of the stream completes; an unfinished last line counts."""
+        events: list[Event] = []
+        if self._pieces:
+            line = b''.join(self._pieces)
+            self._pieces.clear()
+            self._read(line, events)
+        if self._data:
+            self.repairs.add('sse.unterminated')
+        self._flush_bare(events)
+        self._dispatch(events)
+        return events
+
+    def _lines(self, data: bytes) -> Iterator[bytes]:
+        """The lines that end in `data`: at CRLF, LF or CR, none of which occurs inside a UTF-8 character."""
+        if self._after_cr and data:
+            self._after_cr = False
+            data = data.removeprefix(b'\n')
+        if b'\r' in data:
+            self._after_cr = data.endswith(b'\r')
+            data = data.replace(b'\r\n', b'\n').replace(b'\r', b'\n')
+        start, end = 0, data.find(b'\n')
+        while end >= 0:
+            line = data[start:end]
+            if self._pieces:
+                line = b''.join((*self._pieces, line))
+                self._pieces.clear()
+            yield line
+            start = end + 1
+            end = data.find(b'\n', start)
+        if start < len(data):
+            self._pieces.append(data[start:] if start else data)
+            self._count(len(data) - start)
+
+    def _count(self, size: int) -> None:
+        self._pending += size
+        if self._pending > MAX_EVENT:
+            raise EventTooLargeError(f'an event of more than {MAX_EVENT} bytes')
+
+    def _read(self, raw: bytes, events: list[Event]) -> None:
+        line = raw.decode('utf-8', 'replace')
+        if self._first_line:
+            self._first_line = False
+            line = line.removeprefix('\ufeff')
+        if self._bare:
+            self._add_bare(line, events)
+        elif not line:
+            self._dispatch(events)
+        elif line.startswith('data:'):
+            self._count(len(raw))
+            self._add_data(line[6:] if line.startswith(' ', 5) else line[5:], events)
+        elif not line.startswith(':'):
+            self._read_other(line, events)
+
+    def _read_other(self, line: str, events: list[Event]) -> None:
+        """Any line but a `data` line or a comment."""
+        if line.lstrip()[:1] in ('{', '['):
+            self.repairs.add('sse.bare_json')
+            self._dispatch(events)
+            self._add_bare(line, events)
+            return
+        name, colon, value = line.partition(':')
+        value = value.removeprefix(' ')
+        match name.strip().lower() if colon else name:
+            case 'event':
+                self._type = value.strip()
+            case 'data':
+                self._add_data(value, events)
+            case 'error':
+                self._dispatch(events)
+                events.append(Event('error', value))
+            case 'id' | 'retry':
+                pass
+            case _:
+                self.ignored = f'{self.ignored}{line}\n'[:_SHOWN]
+
+    def _add_data(self, value: str, events: list[Event]) -> None:
+        """Another `data` line: of the same event, or where the first ones are whole by themselves, of the next."""
+        if self._data and value.lstrip()[:1] in ('{', '[') and self._is_whole():
+            self.repairs.add('sse.single_newlines')
+            self._dispatch(events)
+        self._data.append(value)
+
+    def _is_whole(self) -> bool:
+        for line in self._data[self._depth.lines :]:
+            self._depth.read(line)
+        return self._depth.whole or self._data == ['[DONE]']
+
+    def _add_bare(self, line: str, events: list[Event]) -> None:
+        self._bare.append(line)
+        self._count(len(line))
+        self._depth.read(line)
+        if self._depth.whole:
+            self._flush_bare(events)
+
+    def _flush_bare(self, events: list[Event]) -> None:
+        if self._bare:
+            events.append(Event(self._type, '\n'.join(self._bare)))
+        self._bare.clear()
+        if not self._data:
+            self._reset()
+
+    def _dispatch(self, events: list[Event]) -> None:
+        if self._data and any(self._data):
+            events.append(Event(self._type, '\n'.join(self._data)))
+        self._data.clear()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._type = ''
+        self._pending = sum(map(len, self._pieces))
+        self._depth = _Depth()
+
+
+class Done:
+    """The end of the stream was announced: `[DONE]`."""
+
+
+class ErrorText(str):
+    """An error that came as text, where JSON was due."""
+
+    __slots__ = ()
+
+
+DONE = Done()
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r'[\s,\x1e]*')  # \x1e: JSON text sequences
+
+
+def read_values(event: Event, repairs: set[str]) -> list[Any]:
+    """What one event says: JSON values, `DONE`, an `ErrorText`; nothing for a keep-alive.
+
+    Args:
+        event: The event.
+        repairs: Names of deviations are added to it.
+    """
+    text = event.data.strip()
+    if event.type == 'error':
+        return [_as_error(text)]
+    if text[:1] == '{':
+        try:
+            return [json.loads(text)]
+        except ValueError:
+            return _glued(text, repairs)
+    return _other(text, repairs)
+
+
+def _other(text: str, repairs: set[str]) -> list[Any]:
+    if text.startswith('[DONE]') or not text:
+        return [DONE] if text else []
+    if text.startswith(':'):  # a comment that some proxy wrapped as data
+        repairs.add('sse.wrapped_comment')
+        return []
+    if text.startswith('data:'):
+        repairs.add('sse.doubled_field')
+        return read_values(Event('', text.removeprefix('data:')), repairs)
+    if text[:6].lower() == 'error:':
+        return [ErrorText(text[6:].strip())]
+    if text[:1] == '[':
+        return _glued(text, repairs)
+    return [ErrorText(text)] if text.lower() not in _KEEP_ALIVES else []
+
+
+_KEEP_ALIVES = frozenset({'ping', 'null', 'keep-alive', 'keepalive', 'heartbeat', '""', '{}'})
+
+
+def _as_error(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return ErrorText(text)
+    if isinstance(value, dict):
+        return value if value.get('error') else {'error': value}
+    return ErrorText(text if not isinstance(value, str) else value)
+
+
+def _glued(text: str, repairs: set[str]) -> list[Any]:
+    """Several JSON values in one event, and what stands behind the last one."""
+    values: list[Any] = []
+    at = 0
+    while at < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except ValueError:
+            return [*values, *_rest(text[at:], repairs, first=not values)]
+        values.append(value)
+        match = _SPACE.match(text, end)
+        at = match.end() if match else end
+    if len(values) > 1:
+        repairs.add('sse.glued_values')
+    return values
+
+
+def _rest(text: str, repairs: set[str], *, first: bool) -> list[Any]:
+    if first:
+        return [ErrorText(text)]
+    repairs.add('sse.glued_values')
+    return read_values(Event('', text), repairs) if text[:1] != '{' else [ErrorText(text)]

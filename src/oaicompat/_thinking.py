@@ -1,0 +1,159 @@
+"""Reasoning that stands in the text: `<think>...</think>answer` to pieces of reasoning and of text.
+
+A tag opens only at the start of the answer, or after reasoning; anywhere else it is text that mentions a tag. What
+may yet become a tag is held back and released, as the pieces it came in, as soon as it is disproven, so that an
+answer without tags comes out as it came in. White space around reasoning is dropped. Pure and incremental.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Tags = tuple[str, str]
+
+KNOWN_TAGS: tuple[Tags, ...] = (
+    ('<think>', '</think>'),  # DeepSeek-R1, Qwen3, GLM, MiniMax and most others
+    ('<thinking>', '</thinking>'),
+    ('<reasoning>', '</reasoning>'),
+    ('[THINK]', '[/THINK]'),  # Magistral
+)
+
+
+class Piece(NamedTuple):
+    """Some of an answer."""
+
+    kind: Literal['text', 'thinking']
+    text: str
+
+
+@dataclass
+class ThinkingSplitter:
+    """Text in, pieces out.
+
+    Attributes:
+        tags: The pairs of tags that count; none means that all is text.
+        closing_only: Whether the answer starts inside reasoning that the prompt opened.
+        found: Whether any reasoning was found.
+    """
+
+    tags: Sequence[Tags] = KNOWN_TAGS
+    closing_only: bool = False
+    found: bool = False
+    _close: Sequence[str] = ()  # non-empty inside reasoning: the tags that end it
+    _held: list[str] = field(default_factory=list)
+    _started: bool = False  # text was released: no tag opens any more
+    _blank: bool = True  # nothing but white space was read since a tag
+
+    def __post_init__(self) -> None:
+        """Start inside reasoning where the prompt opened it."""
+        if self.closing_only:
+            self._close = [close for _, close in self.tags]
+
+    def feed(self, text: str) -> list[Piece]:
+        """The pieces that `text` settles."""
+        if self._started or not self.tags or not text:
+            return [Piece('text', text)] if text else []
+        self._held.append(text)
+        pieces: list[Piece] = []
+        while self._held and self._step(pieces):
+            pass
+        return pieces
+
+    def finish(self) -> list[Piece]:
+        """What is still held: reasoning that was never closed, or text that never became a tag."""
+        held, self._held = self._held, []
+        if self._close:
+            text = ''.join(held).rstrip()
+            return [Piece('thinking', text)] if text else []
+        # White space behind reasoning is no answer.
+        return [Piece('text', piece) for piece in held] if not self.found or ''.join(held).strip() else []
+
+    def interrupt(self) -> list[Piece]:
+        """What is held when something else than text comes: reasoning in a field of its own, or a call."""
+        return [] if self._close else self.finish()
+
+    def _step(self, pieces: list[Piece]) -> bool:
+        """Settle what can be; whether there may be more."""
+        return self._inside(pieces) if self._close else self._outside(pieces)
+
+    def _outside(self, pieces: list[Piece]) -> bool:
+        held = ''.join(self._held)
+        text = held.lstrip()
+        for opening, closing in self.tags:
+            if text.startswith(opening):
+                self._close, self.found, self._blank = (closing,), True, True
+                self._held = [text[len(opening) :]]
+                return True
+        if not text or any(opening.startswith(text) for opening, _ in self.tags):
+            return False
+        self._started = True
+        # Behind reasoning the white space goes; otherwise the pieces stay as they came.
+        released = [text] if self.found else self._held
+        pieces.extend(Piece('text', piece) for piece in released)
+        self._held = []
+        return False
+
+    def _inside(self, pieces: list[Piece]) -> bool:
+        held = ''.join(self._held)
+        if self._blank:
+            held = held.lstrip()
+        at, close = min(((held.find(tag), tag) for tag in self._close if tag in held), default=(-1, ''))
+        if at >= 0:
+            self._add(pieces, held[:at].rstrip())
+            self._close, self.found = (), True
+            self._held = [held[at + len(close) :]]
+            return True
+        keep = _kept(held, self._close)
+        self._add(pieces, held[: len(held) - keep])
+        self._held = [held[len(held) - keep :]] if keep else []
+        return False
+
+    def _add(self, pieces: list[Piece], text: str) -> None:
+        if text:
+            self._blank = False
+            pieces.append(Piece('thinking', text))
+
+
+def _kept(text: str, tags: Iterable[str]) -> int:
+    """How many characters at the end may be the start of a tag, or white space in front of one."""
+    longest = 0
+    for tag in tags:
+        for size in range(min(len(tag) - 1, len(text)), 0, -1):
+            if text.endswith(tag[:size]):
+                longest = max(longest, size)
+                break
+    body = text[: len(text) - longest]
+    return longest + len(body) - len(body.rstrip())
+
+
+def split(text: str, tags: Sequence[Tags] = KNOWN_TAGS, *, closing_only: bool = False) -> list[Piece]:
+    """A whole answer as pieces, each kind joined where it adjoins."""
+    splitter = ThinkingSplitter(tags, closing_only)
+    joined: list[Piece] = []
+    for piece in (*splitter.feed(text), *splitter.finish()):
+        if joined and joined[-1].kind == piece.kind:
+            joined[-1] = Piece(piece.kind, joined[-1].text + piece.text)
+        else:
+            joined.append(piece)
+    return joined
+
+
+def lone_closing_tag(text: str, tags: Sequence[Tags] = KNOWN_TAGS) -> bool:
+    """Whether `text` has a closing tag without an opening one, outside of code and quotes.
+
+    That is what a chat template that opens the tag in the prompt leaves of it.
+    """
+    for opening, closing in tags:
+        at = text.find(closing)
+        if at >= 0:
+            before, after = text[:at], text[at + len(closing) :]
+            quoted = before[-1:] in _QUOTES or after[:1] in _QUOTES
+            return opening not in text and not quoted and len(_FENCE.findall(before)) % 2 == 0
+    return False
+
+
+_QUOTES = frozenset('`\'"')
+_FENCE = re.compile(r'^\s*```', re.MULTILINE)
