@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel, model_serializer
@@ -124,7 +124,9 @@ async def test_no_second_request_where_the_caller_said_so(profile: dict[str, str
 async def test_a_callable_profile_pins_like_a_mapping() -> None:
     async with ScriptedServer(strict) as server:
         native: Any = {'compat_tool_return': 'native'}
-        pinned = OpenAICompatibleModel('m', base_url=server.base_url, profile=lambda base: {**base, **native})
+        pinned = OpenAICompatibleModel(
+            'm', base_url=server.base_url, profile=lambda base: cast(Any, {**base, **native})
+        )
         async with pinned:
             with pytest.raises(ModelHTTPError):
                 await ask(pinned)

@@ -7,6 +7,7 @@ read with PyYAML's safe constructor, so that no tag runs code. Without PyYAML, J
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,16 +80,35 @@ def _parse(text: str, name: str) -> Document:
             _note_lines(node, (), lines, name)
         return Document(yaml.safe_load(text), name, lines)
     except yaml.YAMLError as error:
+        if text.lstrip().startswith('{'):  # JSON that YAML does not take, such as with tabs
+            return _parse_json(text, name)
         mark = getattr(error, 'problem_mark', None)
         line = f':{mark.line + 1}' if mark else ''
-        raise UserError(f'{name}{line}: not YAML: {getattr(error, "problem", None) or error}') from None
+        raise UserError(f'{name}{line}: not YAML: {_problem(error)}') from None
     except (ValueError, RecursionError) as error:  # an impossible date, an alias that holds itself
         raise UserError(f'{name}: not YAML: {error}') from None
 
 
+def _problem(error: Any) -> str:
+    """What PyYAML complains about, without the name of an alias or tag: it may be a value that lacks its quotes."""
+    text = getattr(error, 'problem', None) or getattr(error, 'reason', None) or str(error)
+    return re.sub(
+        r"(alias|tag) '(?!tag:yaml)[^']*'", r'\1; put a value that begins with *, & or ! in quotes', str(text)
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in unique:
+            raise UserError(f'`{name}` stands twice')
+        unique[name] = value
+    return unique
+
+
 def _parse_json(text: str, name: str) -> Document:
     try:
-        return Document(json.loads(text), name)
+        return Document(json.loads(text, object_pairs_hook=_unique), name)
     except json.JSONDecodeError as error:
         raise UserError(
             f'{name}:{error.lineno}: not JSON: {error.msg}; for YAML install the extra: pip install "oaicompat[yaml]"'
@@ -125,6 +145,9 @@ def referenced(models: Mapping[str, Any], document: Document) -> dict[str, Any]:
     Raises:
         UserError: For a cycle, or a string that is neither a name nor an identifier with a prefix.
     """
+    for name in models:
+        if not isinstance(name, str):
+            raise UserError(f'{document.where(("models",))}: the name {name!r} is no string; put it in quotes')
     return {name: _followed(config, (name,), ('models', name), models, document) for name, config in models.items()}
 
 
@@ -149,6 +172,6 @@ def _check_name(name: str, path: tuple[Step, ...], models: Mapping[str, Any], at
 
     if ':' in name or name in ('', 'test'):
         return
-    near = get_close_matches(name, models, n=2)
+    near = get_close_matches(name, map(str, models), n=2)
     hint = f'did you mean {" or ".join(near)}?' if near else f'names here: {", ".join(map(str, models))}'
     raise UserError(f'{at.where(path)}: {name!r} is neither the name of a model nor PREFIX:NAME; {hint}')

@@ -22,7 +22,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from oaicompat import _urls
-from oaicompat._sdk import isolate
+from oaicompat._sdk import add_defaults, isolate
 from oaicompat.servers import Server, find_server, nearest_prefixes, server_at, servers
 
 AnyProvider = Provider[AsyncOpenAI]
@@ -118,7 +118,9 @@ def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
     else:
         made = OpenAICompatibleProvider(row.prefix, base_url=url, api_key=key, profile=_family(row))
     withheld = () if key else _set('OPENAI_API_KEY', *row.key_vars)
-    return _isolated(made, row, withheld)
+    resolved = _isolated(made, row, withheld)
+    add_defaults(made.client, row.headers, {})
+    return resolved
 
 
 def _build(name: str, upstream: type[AnyProvider], endpoint: _Endpoint) -> AnyProvider:

@@ -1,15 +1,18 @@
 """What a llama.cpp server's chat template makes of a list: the question, and how to read the answer.
 
 The question is a short made-up conversation whose tool result has two elements. Each holds a quote and a line
-break, so that any dump (JSON, Python) changes it: an element that stands unchanged in the prompt was shown as text.
+break, which most dumps escape: an element that stands unchanged in the prompt, apart from a dumped key, was shown.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 _FIRST = 'first "element"\nof the made-up result'
 _SECOND = 'second "element"\nof the made-up result'
+# The key of a text part, in quotes: llama.cpp's own dump of a Python list escapes nothing.
+_DUMPED = re.compile(r"""['"]text['"]""")
 
 
 def question(model: str) -> dict[str, Any]:
@@ -36,4 +39,4 @@ def keeps_elements(answer: object) -> bool:
         return False
     rest = prompt.partition(_FIRST)[2]
     between, found, _ = rest.partition(_SECOND)
-    return bool(found and between)
+    return bool(found and between) and not _DUMPED.search(between)

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _status(error)
         if status is None:
             raise
-        sys.stderr.write(f'oaicompat: {error}\n')
+        sys.stderr.write(f'oaicompat: {" ".join(str(error).split())}\n')
         return status
 
 

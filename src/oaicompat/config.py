@@ -11,9 +11,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     BaseModel,
@@ -21,10 +20,10 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    GetJsonSchemaHandler,
     SecretStr,
     Tag,
     TypeAdapter,
-    ValidationError,
     field_validator,
     model_validator,
 )
@@ -33,8 +32,11 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
+from pydantic_core import CoreSchema
+from typing_extensions import override
 
 from oaicompat import _files
+from oaicompat._faults import validated
 from oaicompat._providers import check_prefix, checked_url
 from oaicompat._server import Kind
 from oaicompat.profile import knobs
@@ -65,18 +67,24 @@ class _Config(BaseModel):
 class Capabilities(_Config):
     """What a model can do, where its name does not tell; each sets a key of pydantic-ai's profile."""
 
-    tools: bool | None = Field(None, description='Function tools.')
-    vision: bool | None = Field(None, description='Images in user messages.')
-    audio: bool | None = Field(None, description='Audio in user messages.')
-    documents: bool | None = Field(None, description='Documents in user messages.')
-    json_schema: bool | None = Field(None, description='`response_format` with a JSON schema.')
-    json_object: bool | None = Field(None, description='`response_format` `json_object`.')
-    thinking: bool | None = Field(None, description='Reasoning that can be asked for.')
+    tools: bool | None = Field(default=None, description='Function tools.')
+    vision: bool | None = Field(default=None, description='Images in user messages.')
+    audio: bool | None = Field(default=None, description='Audio in user messages.')
+    documents: bool | None = Field(default=None, description='Documents in user messages.')
+    json_schema: bool | None = Field(default=None, description='`response_format` with a JSON schema.')
+    json_object: bool | None = Field(default=None, description='`response_format` `json_object`.')
+    thinking: bool | None = Field(default=None, description='Reasoning that can be asked for.')
 
     @model_validator(mode='before')
     @classmethod
     def _from_list(cls, value: object) -> object:
-        return dict.fromkeys(value, True) if isinstance(value, list) else value
+        names = isinstance(value, list) and all(isinstance(name, str) for name in value)
+        return dict.fromkeys(cast(list[str], value), True) if names else value
+
+    @classmethod
+    @override
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {'anyOf': [{'type': 'array', 'items': {'enum': list(cls.model_fields)}}, handler(core_schema)]}
 
     def profile(self) -> dict[str, bool]:
         """The profile keys that are set."""
@@ -105,28 +113,34 @@ class StringModelConfig(_Config):
 
     type: Literal['string'] = 'string'
     identifier: str = Field(description='`PREFIX:NAME`; with `base_url` the name alone will do.')
-    base_url: str | None = Field(None, description='Where the server is. `${VAR}` and `${VAR:-default}` are expanded.')
-    api_key: SecretStr | None = Field(None, description='The key to send. `${VAR}` and `${VAR:-default}` are expanded.')
-    api: Literal['chat', 'responses'] | None = Field(None, description='Default: chat, but for `+responses` prefixes.')
+    base_url: str | None = Field(
+        default=None, description='Where the server is. `${VAR}` and `${VAR:-default}` are expanded.'
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description='The key to send. `${VAR}` and `${VAR:-default}` are expanded.'
+    )
+    api: Literal['chat', 'responses'] | None = Field(
+        default=None, description='Default: chat, but for `+responses` prefixes.'
+    )
     profile: dict[str, Any] = Field(default_factory=dict, description="Knobs, and keys of pydantic-ai's profile.")
     headers: dict[str, SecretStr] = Field(default_factory=dict, description='Sent with every request; expanded.')
     query: dict[str, SecretStr] = Field(
         default_factory=dict, description='Query parameters of every request; expanded.'
     )
-    context_length: int | None = Field(None, ge=1, description='Tokens that the model takes in all.')
-    capabilities: Capabilities | None = Field(None, description='What the model can do; a list or a mapping.')
+    context_length: int | None = Field(default=None, ge=1, description='Tokens that the model takes in all.')
+    capabilities: Capabilities | None = Field(default=None, description='What the model can do; a list or a mapping.')
 
-    max_tokens: int | None = Field(None, ge=1, description='Tokens to generate at most.')
-    temperature: float | None = Field(None, ge=0)
-    top_p: float | None = Field(None, ge=0, le=1)
-    timeout: float | None = Field(None, ge=0, description='Seconds.')
+    max_tokens: int | None = Field(default=None, ge=1, description='Tokens to generate at most.')
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    timeout: float | None = Field(default=None, ge=0, allow_inf_nan=False, description='Seconds.')
     parallel_tool_calls: bool | None = None
     seed: int | None = None
-    presence_penalty: float | None = Field(None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     logit_bias: dict[str, int] | None = None
     stop_sequences: list[str] | None = None
-    extra_headers: dict[str, SecretStr] | None = Field(None, description='Headers of every request; expanded.')
+    extra_headers: dict[str, SecretStr] | None = Field(default=None, description='Headers of every request; expanded.')
     extra_body: dict[str, Any] | None = None
     thinking: ThinkingLevel | None = None
 
@@ -139,7 +153,7 @@ class StringModelConfig(_Config):
     @model_validator(mode='after')
     def _check_identifier(self) -> StringModelConfig:
         with _as_value_error():
-            for identifier in self.identifier.split(','):
+            for identifier in [self.identifier] if is_test(self.identifier) else self.identifier.split(','):
                 if is_test(identifier.strip()):
                     continue
                 target = parse(identifier, base_url_given=self.base_url is not None)
@@ -188,7 +202,7 @@ class TestModelConfig(_Config):
     __test__ = False  # not a test, whatever its name says to pytest
 
     type: Literal['test']
-    text: str | None = Field(None, description='What it answers; default: a summary of the tool results.')
+    text: str | None = Field(default=None, description='What it answers; default: a summary of the tool results.')
 
     def get_model_settings(self) -> ModelSettings:
         """No settings."""
@@ -232,6 +246,11 @@ def _from_string(value: object) -> object:
     return value
 
 
+class _OrString:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {'anyOf': [{'type': 'string'}, handler(schema)]}
+
+
 ModelConfig = Annotated[
     Annotated[StringModelConfig, Tag('string')]
     | Annotated[FallbackModelConfig, Tag('fallback')]
@@ -239,7 +258,8 @@ ModelConfig = Annotated[
     Discriminator(
         _kind, custom_error_type='config_type', custom_error_message='`type` must be string, fallback or test'
     ),
-    BeforeValidator(_from_string, json_schema_input_type=str | dict[str, Any]),
+    BeforeValidator(_from_string),
+    _OrString(),
 ]
 """A config of any type; a bare string is a `StringModelConfig`, and so is a mapping without `type`."""
 
@@ -314,44 +334,27 @@ def load_models(source: str | Path) -> dict[str, StringModelConfig | FallbackMod
     if not isinstance(value, dict) or not isinstance(value.get('models'), dict):
         raise UserError(f'{document.where(())}: expected a mapping with `models: {{name: config}}`')
     with registry_restored_on_error():
-        rows = _validated(_SERVERS, value.get('servers') or {}, document, ('servers',))
+        rows = validated(_SERVERS, value.get('servers') or {}, document, ('servers',), keys=_KEYS)
         for prefix, row in rows.items():
-            register_server(row.server(prefix))
+            try:
+                register_server(row.server(prefix))
+            except UserError as error:
+                raise UserError(f'{document.where(("servers", prefix))}: {error.message}') from None
         models = _files.referenced(value['models'], document)
-        return _validated(TypeAdapter(ModelsFile), {**value, 'models': models}, document, ()).models
+        return validated(TypeAdapter(ModelsFile), {**value, 'models': models}, document, (), keys=_KEYS).models
 
 
-def _validated(adapter: TypeAdapter[_Value], value: object, document: _files.Document, at: tuple[str, ...]) -> _Value:
-    try:
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        # A model that others refer to is checked with each of them: tell each fault once, where it stands.
-        told = dict.fromkeys(_explained(fault, document, at) for fault in error.errors(include_url=False))
-        raise UserError('\n'.join(told)) from None
-
-
-def _explained(fault: Mapping[str, Any], document: _files.Document, at: tuple[str, ...]) -> str:
-    path = (*at, *fault['loc'])
-    message = str(fault['msg']).removeprefix('Value error, ')
-    last = str(path[-1]) if path else ''
-    if fault['type'] == 'extra_forbidden':
-        near = get_close_matches(last, _KEYS, n=1)
-        hint = f'; did you mean `{near[0]}`?' if near else ''
-        return f'{document.where(path)}: unknown key `{last}`{hint}'
-    value = fault.get('input')
-    plain = isinstance(value, str | int | float) and not _SECRET.intersection(map(str, path))
-    return f'{document.where(path)}: {message}' + (
-        f', got {value!r}' if plain and fault['type'] != 'value_error' else ''
-    )
-
-
-_Value = TypeVar('_Value')
-_SECRET = frozenset({'api_key', 'headers', 'extra_headers', 'query'})
 _SERVERS = TypeAdapter(dict[str, ServerConfig])
-_KEYS = sorted({
-    *StringModelConfig.model_fields, *FallbackModelConfig.model_fields, *TestModelConfig.model_fields,
-    *ServerConfig.model_fields, *ModelsFile.model_fields, *Capabilities.model_fields,
-})  # fmt: skip
+_KEYS = sorted(
+    {
+        *StringModelConfig.model_fields,
+        *FallbackModelConfig.model_fields,
+        *TestModelConfig.model_fields,
+        *ServerConfig.model_fields,
+        *ModelsFile.model_fields,
+        *Capabilities.model_fields,
+    }
+)
 
 
 def json_schema() -> dict[str, Any]:

@@ -104,7 +104,7 @@ def build(target: Target, **arguments: Any) -> OpenAICompatibleModel | OpenAICom
     if target.responses:
         return OpenAICompatibleResponsesModel(target.name, provider=target.prefix, **arguments)
     row = find_server(target.prefix) if target.prefix else None
-    return _class_of(row)(target.name, provider=target.prefix, **arguments)
+    return _class_of(row, target.prefix)(target.name, provider=target.prefix, **arguments)
 
 
 def build_string(
@@ -196,7 +196,9 @@ def is_test(identifier: str) -> bool:
     return identifier == 'test' or identifier.startswith('test:')
 
 
-def _class_of(row: Server | None) -> type[OpenAICompatibleModel]:
+def _class_of(row: Server | None, prefix: str | None = None) -> type[OpenAICompatibleModel]:
+    if row is None and prefix is not None and prefix not in OPENAI_PREFIXES:
+        return mixed(_upstream_class(prefix))
     return mixed(_upstream_class(row.upstream)) if row and row.upstream else OpenAICompatibleModel
 
 

@@ -44,12 +44,12 @@ def run(*, model: str | None = None, base_url: str | None = None, api_key_env: s
         raise ImportError(f'the demo needs {error.name}; install the extra: pip install "oaicompat[demo]"') from None
 
     if model is not None:
-        return asyncio.run(_compare(_model(model, base_url, api_key_env), _view))
+        return asyncio.run(_closing(_model(model, base_url, api_key_env), _view))
     from oaicompat._demo._server import tiny_server
 
     with tiny_server() as url:
         tiny = OpenAICompatibleModel('tiny', base_url=url, profile={'compat_tool_return': 'native'})
-        return asyncio.run(_compare(tiny, _view))
+        return asyncio.run(_closing(tiny, _view))
 
 
 def _model(name: str, base_url: str | None, api_key_env: str | None) -> OpenAICompatibleModel:
@@ -62,6 +62,11 @@ def _model(name: str, base_url: str | None, api_key_env: str | None) -> OpenAICo
     if not isinstance(made, OpenAICompatibleModel):
         raise UserError(f'{name!r} gives {type(made).__name__}, which is not a Chat Completions model of oaicompat')
     return made
+
+
+async def _closing(ours: OpenAICompatibleModel, view: Any) -> int:
+    async with ours:
+        return await _compare(ours, view)
 
 
 async def _compare(ours: OpenAICompatibleModel, view: Any) -> int:

@@ -1,0 +1,242 @@
+"""Tool calls: the fragments that servers send, sorted into calls.
+
+One tracker for streams and for whole answers. `feed()` takes the `tool_calls` of a delta as they came and gives them
+back with one index for each call, ids that differ, names told once and arguments as text. `finish()` gives what only
+the end can tell: arguments that had to be repaired as a whole. A well-formed fragment comes out as it went in.
+
+By explicit index; an id that the slot does not have opens, or returns to, its own slot; without an index by id, else
+the newest call.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from oaicompat._json import as_object, decode_nested, is_cut_off, repair_arguments
+
+Call = dict[str, Any]
+
+WHOLE = 'oaicompat_arguments'
+"""Key of a delta's call: its arguments as a whole, in place of all fragments before."""
+
+_MARKER = re.compile(r'<\|.*', re.DOTALL)
+
+
+@dataclass
+class _Slot:
+    index: int  # the one we send
+    given: int  # the one the server sends
+    id: str | None = None
+    name: str = ''
+    arguments: str = ''
+
+
+@dataclass
+class ToolCalls:
+    """Fragments in, sorted fragments out.
+
+    Attributes:
+        schemas: The offered tools: parameter schemas by name.
+        repairs: Names of the deviations that were repaired.
+    """
+
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    repairs: set[str] = field(default_factory=set)
+    _slots: list[_Slot] = field(default_factory=list)
+    _newest: _Slot | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is any call."""
+        return bool(self._slots)
+
+    def feed(self, calls: object) -> list[Call]:
+        """The calls of one delta, sorted; what is no call at all is left out."""
+        if isinstance(calls, Mapping):
+            self.repairs.add('tool_call.not_a_list')
+            calls = [calls]
+        return [self._sorted(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+
+    def finish(self) -> list[Call]:
+        """Calls whose arguments are to be replaced as a whole."""
+        replaced = []
+        for slot in self._slots:
+            arguments = self._repaired(slot)
+            if arguments != slot.arguments:
+                slot.arguments = arguments
+                replaced.append({'index': slot.index, 'id': slot.id, 'function': {'name': slot.name}, WHOLE: arguments})
+        return replaced
+
+    def cut_off(self) -> str | None:
+        """The name of a call whose arguments end before they are whole, `''` if it has none; `None` if all are."""
+        for slot in self._slots:
+            if not slot.arguments or (repair_arguments(slot.arguments) is None and is_cut_off(slot.arguments)):
+                return slot.name
+        return None
+
+    def _sorted(self, call: Mapping[str, Any]) -> Call:
+        function = call.get('function')
+        if not isinstance(function, Mapping):
+            # Some servers leave the envelope out: {"name": ..., "arguments": ...}.
+            function = {key: call[key] for key in ('name', 'arguments') if key in call}
+        id_, name = _text_or_none(call.get('id')), self._name(function.get('name'))
+        arguments = self._as_text(function.get('arguments'))
+        slot = self._slot(_index(call.get('index')), id_, name, arguments)
+        told = self._told(slot, name)
+        news = {'name': told, 'arguments': self._fragment(slot, arguments)}
+        changed = {key: value for key, value in news.items() if function.get(key) != value}
+        sent: Call = dict(call)
+        if changed or function is not call.get('function'):
+            sent['function'] = {**function, **changed}
+        if call.get('index') != slot.index:
+            sent['index'] = slot.index
+        if told and slot.id is None:
+            # The part starts here, and its id is fixed once.
+            slot.id = sent['id'] = synthetic_id()
+            self.repairs.add('tool_call.id')
+        elif 'id' in call and call['id'] != (slot.id if id_ else None):
+            sent['id'] = slot.id if id_ else None
+        return sent
+
+    def _slot(self, index: int | None, id_: str | None, name: str, arguments: str | None) -> _Slot:
+        slot = self._found(index, id_)
+        if slot is not None and self._is_another(slot, id_, name, arguments):
+            slot = None
+        if slot is None:
+            slot = self._opened(index)
+        if index is None or slot.index != index:
+            self.repairs.add('tool_call.index')
+        if id_ is not None and slot.id is None:
+            slot.id = self._distinct(id_)
+        self._newest = slot
+        return slot
+
+    def _found(self, index: int | None, id_: str | None) -> _Slot | None:
+        if index is None:
+            same = next((slot for slot in self._slots if id_ is not None and slot.id == id_), None)
+            return same or (self._newest if id_ is None else None)
+        # The newest first: a slot that was opened for a conflicting id takes over the index.
+        here = next((slot for slot in reversed(self._slots) if slot.given == index), None)
+        if here is None or id_ is None or here.id in (None, id_):
+            return here
+        return next((slot for slot in self._slots if slot.given == index and slot.id == id_), None)
+
+    def _is_another(self, slot: _Slot, id_: str | None, name: str, arguments: str | None) -> bool:
+        """Whether a fragment that names a call starts another one: the call in the slot is whole already."""
+        if not (name and slot.name) or (id_ is not None and id_ == slot.id) or as_object(slot.arguments) is None:
+            return False
+        return bool(arguments)
+
+    def _opened(self, index: int | None) -> _Slot:
+        taken = {slot.index for slot in self._slots}
+        free = index if index is not None and index not in taken else max(taken, default=-1) + 1
+        slot = _Slot(free, index if index is not None else free)
+        self._slots.append(slot)
+        return slot
+
+    def _distinct(self, id_: str) -> str:
+        if any(slot.id == id_ for slot in self._slots):
+            self.repairs.add('tool_call.duplicate_id')
+            return synthetic_id()
+        return id_
+
+    def _name(self, name: object) -> str:
+        if not isinstance(name, str):
+            return ''
+        clean = _MARKER.sub('', name)
+        bare = clean.strip().removeprefix('functions.')
+        if clean not in self.schemas and bare in self.schemas:
+            clean = bare
+        if clean != name:
+            self.repairs.add('tool_call.name')
+        return clean
+
+    def _told(self, slot: _Slot, name: str) -> str | None:
+        """What of `name` is news: pydantic-ai joins the names that it is told."""
+        known = slot.name
+        if not name:
+            return None
+        repeated = name == known or (not name.startswith(known) and (slot.arguments or known in self.schemas))
+        if repeated:
+            self.repairs.add('tool_call.repeated_name')
+            return None
+        slot.name = name if name.startswith(known) else known + name
+        return slot.name[len(known) :]
+
+    def _as_text(self, arguments: object) -> str | None:
+        if arguments is None or isinstance(arguments, str):
+            return arguments
+        self.repairs.add('tool_call.arguments')
+        return json.dumps(arguments, ensure_ascii=False)
+
+    def _fragment(self, slot: _Slot, text: str | None) -> str | None:
+        """What of `text` is news: some servers repeat all that came before."""
+        if not text:
+            return text
+        before = slot.arguments
+        if before.startswith('{') and text.startswith(before) and as_object(before + text) is None:
+            self.repairs.add('tool_call.cumulative')
+            slot.arguments = text
+            return text[len(before) :]
+        slot.arguments = before + text
+        return text
+
+    def _repaired(self, slot: _Slot) -> str:
+        text = repair_arguments(slot.arguments)
+        if text is None:
+            self.repairs.add('tool_call.unreadable')
+            return slot.arguments
+        if text != slot.arguments:
+            self.repairs.add('tool_call.arguments')
+        schema, value = self.schemas.get(slot.name), as_object(text)
+        nested = decode_nested(value, schema) if schema and value is not None else None
+        if nested is None:
+            return text
+        self.repairs.add('tool_call.nested_arguments')
+        return json.dumps(nested, ensure_ascii=False)
+
+
+def synthetic_id() -> str:
+    """An id for a call that came without one, or with one that another call has."""
+    return f'call_{secrets.token_hex(12)}'
+
+
+def whole_calls(calls: object, tracker: ToolCalls) -> list[Call]:
+    """The calls of an answer that came whole, by the same rules; each is a call of its own.
+
+    A call that needs no repair is the object that came.
+    """
+    items = [calls] if isinstance(calls, Mapping) else calls
+    given = [call for call in items if isinstance(call, Mapping)] if isinstance(items, list) else []
+    sent = [tracker.feed([{**call, 'index': number}])[0] for number, call in enumerate(given)]
+    whole = {call['index']: call[WHOLE] for call in tracker.finish()}
+    return [_envelope(old, new, whole) for old, new in zip(given, sent, strict=True)]
+
+
+def _envelope(given: Mapping[str, Any], sent: Call, whole: Mapping[int, str]) -> Call:
+    """A call as the API reference has it; `given` itself where it is one."""
+    function = {**sent.get('function', {})}
+    if sent['index'] in whole:
+        function['arguments'] = whole[sent['index']]
+    call = {**sent, 'type': 'function', 'function': function}
+    if 'index' in given:
+        call['index'] = given['index']
+    else:
+        del call['index']
+    return dict(given) if call == given else call
+
+
+def _index(given: object) -> int | None:
+    if isinstance(given, str) and given.strip().isdecimal():
+        return int(given)
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
+    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
