@@ -22,6 +22,9 @@ Body = Mapping[str, Any]
 MAX_CORRECTIONS = 3
 """Corrections a single call may need; then the first refusal is raised."""
 
+REFUSED = frozenset({400, 422})
+"""HTTP statuses of a request that the server will not take as it is."""
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -85,7 +88,7 @@ def _is_list_result(message: Any) -> bool:
 RULES: tuple[Rule, ...] = (
     Rule(
         name='request.tool_return',
-        statuses=frozenset({400, 422}),
+        statuses=REFUSED,
         complaint=re.compile(
             r'sequence, expected (?:a )?string'  # serde: DeepSeek
             r'|must be (?:a )?string'  # Groq, DashScope

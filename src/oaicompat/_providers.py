@@ -12,12 +12,14 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import OpenAIChatCompatibleProvider
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.providers.gateway import gateway_provider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
@@ -32,6 +34,9 @@ OPENAI_PREFIXES = frozenset({'openai', 'openai-chat', 'openai-responses'})
 
 # The SDK wants a key; pydantic-ai sends this one to servers that need none.
 _NO_KEY = 'api-key-not-set'
+_GATEWAY = 'gateway/'
+# Where `OPENAI_*` variables belong: the prefixes above, and one that only pydantic-ai has.
+_OPENAIS_OWN = OPENAI_PREFIXES | {'openai-decisions'}
 
 
 @dataclass(frozen=True)
@@ -104,13 +109,17 @@ def _at(base_url: str, prefix: str | None, key: str | None) -> Resolved:
 
 def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
     explicit = url is not None
-    url = url or row.url()
     if url is None:
-        variables = f'set {" or ".join(row.url_vars)}, or ' if row.url_vars else ''
-        raise UserError(f'`{row.prefix}:` needs a base URL: {variables}pass `base_url`')
-    url = checked_url(url, versioned=row.kind == 'local')
-    key = key or (_checked_key(row.key(), ' or '.join(row.key_vars)) if row.owns(url) else None)
-    if key is None and row.needs_key and (row.owns(url) or not explicit):
+        url = row.url()
+        if url is None:
+            variables = f'set {" or ".join(row.url_vars)}, or ' if row.url_vars else ''
+            raise UserError(f'`{row.prefix}:` needs a base URL: {variables}pass `base_url`')
+        url = checked_url(url, versioned=row.kind == 'local', name=row.url_variable or 'base_url')
+    # Where the row itself points, its key belongs; elsewhere only to the same host.
+    owned = not explicit or row.owns(url)
+    if key is None and owned:
+        key = _checked_key(row.key(), ' or '.join(row.key_vars))
+    if key is None and row.needs_key and owned:
         raise UserError(f'no key for `{row.prefix}:`: set {" or ".join(row.key_vars)}, or pass `api_key`')
     endpoint = _Endpoint(url, key)
     if row.upstream is not None:
@@ -125,9 +134,9 @@ def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
 
 def _build(name: str, upstream: type[AnyProvider], endpoint: _Endpoint) -> AnyProvider:
     """pydantic-ai's provider for `endpoint`; one that knows its own URL only gives its name and profile."""
-    arguments: dict[str, Any] = {'api_key': endpoint.key or _NO_KEY}
-    accepted = inspect.signature(upstream).parameters
-    if url_argument := next((argument for argument in ('base_url', 'api_base') if argument in accepted), None):
+    arguments: dict[str, Any] = {_argument(upstream, 'token', 'api_key'): endpoint.key or _NO_KEY}
+    url_argument = _argument(upstream, 'base_url', 'api_base', 'azure_endpoint', '')
+    if url_argument:
         return upstream(**arguments, **{url_argument: endpoint.url})
     made = upstream(**arguments)
     if _urls.same_host(made.base_url, endpoint.url) and made.base_url.rstrip('/') == endpoint.url:
@@ -151,7 +160,7 @@ def _isolated(provider: AnyProvider, server: Server | None = None, withheld: tup
 def isolated_provider(name: str) -> Provider[Any]:
     """pydantic-ai's provider for `name`, without what the SDK took from `OPENAI_*` variables; a `provider_factory`."""
     provider = infer_provider(name)
-    if name not in OPENAI_PREFIXES:
+    if name not in _OPENAIS_OWN:
         _isolated(provider)
     return provider
 
@@ -164,7 +173,7 @@ def keyed_provider(key: str) -> Callable[[str], Provider[Any]]:
         if checked is None:
             return isolated_provider(name)
         provider = _with_key(name, checked)
-        if name not in OPENAI_PREFIXES:
+        if name not in _OPENAIS_OWN:
             _isolated(provider)
         return provider
 
@@ -177,8 +186,17 @@ def _infer(prefix: str) -> AnyProvider:
 
 
 def _with_key(prefix: str, key: str) -> AnyProvider:
-    upstream: Callable[..., AnyProvider] = _upstream(prefix)
-    return upstream(api_key=key)
+    if prefix.startswith(_GATEWAY):
+        return gateway_provider(prefix.removeprefix(_GATEWAY), api_key=key)
+    upstream = _upstream(prefix)
+    made: Callable[..., AnyProvider] = upstream
+    return made(**{_argument(upstream, 'token', 'api_key'): key})
+
+
+def _argument(upstream: Callable[..., Any], *names: str) -> str:
+    """The first of `names` that `upstream` has an argument for, else the last; they mean the same."""
+    accepted = inspect.signature(upstream).parameters
+    return next((name for name in names if name in accepted), names[-1])
 
 
 def _upstream(prefix: str) -> type[AnyProvider]:
@@ -196,7 +214,7 @@ def check_prefix(identifier: str, prefix: str | None) -> None:
     """
     if prefix is None:
         raise UserError(f'{identifier!r} has no prefix, as in openai-chat:{identifier}; or give its `base_url`')
-    if prefix in OPENAI_PREFIXES or find_server(prefix) is not None or prefix.startswith('gateway/'):
+    if prefix in OPENAI_PREFIXES or find_server(prefix) is not None or prefix.startswith(_GATEWAY):
         return
     try:
         _upstream(prefix)
@@ -206,14 +224,18 @@ def check_prefix(identifier: str, prefix: str | None) -> None:
 
 def unknown_prefix(prefix: str) -> str:
     """The text of the error for a prefix that nobody knows, with the nearest ones."""
-    near = nearest_prefixes(prefix)
+    pydantic_ais = (*OPENAI_PREFIXES, *get_args(OpenAIChatCompatibleProvider.__value__), *_NATIVE)
+    near = nearest_prefixes(prefix, pydantic_ais)
     known = near or [server.prefix for server in servers()]
     hint = f'{"did you mean" if near else "known:"} {", ".join(f"`{name}:`" for name in known)}'
     return f'unknown prefix `{prefix}:`; {hint}. Pass `base_url` for a server of your own, or `register_server()` it'
 
 
-def checked_url(url: str, *, versioned: bool = False) -> str:
-    """`url` normalised.
+_NATIVE = ('anthropic', 'bedrock', 'cohere', 'google', 'groq', 'huggingface', 'mistral', 'xai')
+
+
+def checked_url(url: str, *, versioned: bool = False, name: str = 'base_url') -> str:
+    """`url` normalised; `name` is the argument or variable that it came from.
 
     Raises:
         UserError: If it names no server.
@@ -221,7 +243,7 @@ def checked_url(url: str, *, versioned: bool = False) -> str:
     try:
         return _urls.normalize(url, versioned=versioned)
     except ValueError as error:
-        raise UserError(f'`base_url`: {error}') from None
+        raise UserError(f'`{name}`: {error}') from None
 
 
 def _checked_key(key: str | None, name: str = 'api_key') -> str | None:

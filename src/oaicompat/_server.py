@@ -66,9 +66,9 @@ class Server:
         if self.kind not in get_args(Kind):
             kinds = ', '.join(map(repr, get_args(Kind)))
             raise UserError(f'`kind` of server {self.prefix!r} is {self.kind!r}; expected one of {kinds}')
-        for prefix in (self.prefix, *self.aliases):
+        for name, prefix in (('prefix', self.prefix), *(('aliases', alias) for alias in self.aliases)):
             if not prefix or any(mark in prefix for mark in ':,/+ '):
-                raise UserError(f'`prefix` is {prefix!r}; expected a word without spaces, colons, commas, slashes or +')
+                raise UserError(f'`{name}` is {prefix!r}; expected a word without spaces, colons, commas, slashes or +')
         if self.base_url is not None:
             try:
                 _urls.normalize(self.base_url)
@@ -81,9 +81,14 @@ class Server:
         """Whether a request without a key can't succeed."""
         return self.kind == 'hosted' and bool(self.key_vars)
 
+    @property
+    def url_variable(self) -> str | None:
+        """The variable that names the base URL: the first one that is set."""
+        return next((name for name in self.url_vars if os.environ.get(name)), None)
+
     def url(self) -> str | None:
         """The base URL: from the environment where a variable of the row is set, else the row's own."""
-        return next((os.environ[name] for name in self.url_vars if os.environ.get(name)), self.base_url)
+        return os.environ[self.url_variable] if self.url_variable else self.base_url
 
     def key(self) -> str | None:
         """The key from the environment, if there is one."""
@@ -91,4 +96,4 @@ class Server:
 
     def owns(self, url: str) -> bool:
         """Whether a key of this server may be sent to `url`: its own host, or wherever the user runs it."""
-        return self.kind != 'hosted' or _urls.same_host(url, self.base_url) or url == self.url()
+        return self.kind != 'hosted' or any(_urls.same_host(url, own) for own in (self.base_url, self.url()))

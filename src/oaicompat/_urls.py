@@ -33,6 +33,9 @@ def normalize(url: str, *, versioned: bool = False) -> str:
     if not isinstance(url, str):
         raise ValueError(f'expected a URL such as http://localhost:8000/v1, got {type(url).__name__}')
     text = url.strip()
+    if '@' in text:
+        # Before anything else: whatever is wrong with such a URL, no part of it may stand in an error.
+        raise ValueError('credentials in a URL would show up in logs; pass them as `api_key` or as a header')
     if _LOOPBACK.match(text):
         text = f'http://{text}'
     parts = _split(text)
@@ -69,30 +72,27 @@ def server_root(url: str) -> str:
 
 
 def _split(text: str) -> SplitResult:
+    shown = _shown(text)
     try:
         parts = urlsplit(text)
         port = parts.port
-    except ValueError as error:
-        raise ValueError(
-            f'{_shown(text)} is not a URL: {error}; expected one such as http://localhost:8000/v1'
-        ) from None
-    if parts.username is not None or parts.password is not None:
-        raise ValueError('credentials in a URL would show up in logs; pass them as `api_key` or as a header')
+    except ValueError:
+        raise ValueError(f'{shown} is not a URL; expected one such as http://localhost:8000/v1') from None
     if parts.scheme.lower() not in ('http', 'https'):
-        guess = f'; did you mean https://{text}?' if re.match(r'^[\w.-]+\.\w+(:\d+)?(/|$)', text) else ''
-        raise ValueError(f'{_shown(text)} is not an http or https URL such as http://localhost:8000/v1{guess}')
+        bare = _bare(text)
+        guess = f'; did you mean https://{bare}?' if re.match(r'^[\w.-]+\.\w+(:\d+)?(/|$)', bare) else ''
+        raise ValueError(f'{shown} is not an http or https URL such as http://localhost:8000/v1{guess}')
     if not _HOST.match(parts.netloc.removesuffix(f':{port}')) or re.search(r'\s', text):
-        raise ValueError(f'{_shown(text)} names no host; expected a URL such as http://localhost:8000/v1')
+        raise ValueError(f'{shown} names no host; expected a URL such as http://localhost:8000/v1')
     if parts.query or parts.fragment:
-        raise ValueError(f'{_shown(text)} has a query or fragment; pass query parameters as `query`')
+        raise ValueError(f'{shown} has a query or fragment; pass query parameters as `query`')
     return parts
 
 
 def _without_endpoint(path: str) -> str:
     path = re.sub(r'/{2,}', '/', path).rstrip('/')
-    for endpoint in _ENDPOINTS:
-        if path.endswith(endpoint):
-            return path.removesuffix(endpoint)
+    while (endpoint := next((end for end in _ENDPOINTS if path.endswith(end)), None)) is not None:
+        path = path.removesuffix(endpoint).rstrip('/')
     return path
 
 
@@ -101,7 +101,15 @@ def _origin(parts: SplitResult) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or default
 
 
+def _bare(text: str) -> str:
+    """`text` without its query and fragment, which may hold a secret."""
+    return text.partition('?')[0].partition('#')[0]
+
+
 def _shown(text: str) -> str:
-    """The value for an error, without userinfo or query: either may hold a secret."""
-    bare = re.sub(r'(?<=://)[^/@]*@', '', text).partition('?')[0].partition('#')[0]
-    return repr(shorten(bare, 120, placeholder='...'))
+    return repr(shorten(_bare(text), 120, placeholder='...'))
+
+
+def without_credentials(url: str) -> str:
+    """`url` as it may stand in a log line or an error."""
+    return re.sub(r'(?<=://)[^/]*@', '', _bare(url))

@@ -30,7 +30,7 @@ from typing_extensions import override
 
 from oaicompat import _templates, _urls
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, tool_returns
-from oaicompat._lessons import MAX_CORRECTIONS, MEMORY, Lesson, lesson
+from oaicompat._lessons import MAX_CORRECTIONS, MEMORY, REFUSED, Lesson, lesson
 from oaicompat._providers import resolve
 from oaicompat._sdk import post_json, sent_body
 from oaicompat._toolreturns import is_list_return
@@ -94,6 +94,7 @@ class _Compatible(Model[AsyncOpenAI]):
         initialise = cast(Any, super().__init__)
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
         self._endpoint = str(resolved.provider.client.base_url).rstrip('/')
+        self._shown = _urls.without_credentials(self._endpoint)
         if ours:
             # Upstream constructors may have put a profile of their own in place of an absent one.
             base = self._profile
@@ -156,7 +157,9 @@ class _Compatible(Model[AsyncOpenAI]):
                 self._recognise(server=(error.headers or {}).get('server'))
                 refusals.append(error)
                 if len(refusals) > MAX_CORRECTIONS or not self._learn(profile, error):
-                    raise self._explained(refusals[0])  # noqa: B904  # the first one keeps its own cause
+                    # Another refusal of the same request says less than the first; any other error is news.
+                    told = refusals[0] if error.status_code in REFUSED else error
+                    raise self._explained(told)  # noqa: B904  # it keeps its own cause
 
     async def _settled_profile(self, messages: list[ModelMessage]) -> Mapping[str, Any]:
         """The profile for one request, with `compat_tool_return` decided."""
@@ -187,9 +190,11 @@ class _Compatible(Model[AsyncOpenAI]):
             return 'joined'  # not kept: the next request asks again
         form = 'native' if _templates.keeps_elements(answer) else 'joined'
         because = 'no answer from' if answer is None else 'the prompt that comes from'
-        learned = Lesson('request.tool_return', {'compat_tool_return': form}, f'{because} {url}')
-        MEMORY.learn(self._endpoint, self.model_name, learned)
-        logger.debug('%s at %s: compat_tool_return=%r, by %s', self.model_name, self._endpoint, form, learned.because)
+        because = f'{because} {_urls.without_credentials(url)}'
+        MEMORY.learn(
+            self._endpoint, self.model_name, Lesson('request.tool_return', {'compat_tool_return': form}, because)
+        )
+        logger.debug('%s at %s: compat_tool_return=%r, by %s', self.model_name, self._shown, form, because)
         return form
 
     def _learn(self, profile: Mapping[str, Any], error: ModelHTTPError) -> bool:
@@ -208,7 +213,7 @@ class _Compatible(Model[AsyncOpenAI]):
         if news:
             logger.warning(
                 '%s at %s refused a request (HTTP %d, %s): sent again with %s. Set it in `profile` to save the try.',
-                self.model_name, self._endpoint, error.status_code, learned.because, knobs,
+                self.model_name, self._shown, error.status_code, learned.because, knobs,
             )  # fmt: skip
         return True
 
@@ -217,7 +222,7 @@ class _Compatible(Model[AsyncOpenAI]):
         if error.status_code == 401 and self._withheld:  # noqa: PLR2004  # Unauthorized
             names = ' and '.join(self._withheld)
             hint = (
-                f'{names} was not sent: a key goes only to the host that it is for, and not to {self._endpoint}. '
+                f'{names} was not sent: a key goes only to the host that it is for, and not to {self._shown}. '
                 'Pass a key for this server as `api_key`'
             )
             error.hint = f'{error.hint}. {hint}' if error.hint else hint

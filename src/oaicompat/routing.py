@@ -64,7 +64,7 @@ def infer_model(model: Model | str, provider_factory: ProviderFactory = infer_pr
         return model
     if not isinstance(cast(object, model), str):
         raise UserError(f'`model` must be a string or a Model, not {type(model).__name__}')
-    if ',' in model and not model.startswith('test:'):
+    if ',' in model and not is_test(model):
         return FallbackModel(*[infer_model(identifier, provider_factory) for identifier in _several(model)])
     return _infer_one(model.strip(), provider_factory)
 
@@ -193,6 +193,7 @@ def _is_ours(target: Target) -> bool:
 
 def is_test(identifier: str) -> bool:
     """Whether `identifier` means pydantic-ai's `TestModel`: `test` or `test:TEXT`."""
+    identifier = identifier.strip()
     return identifier == 'test' or identifier.startswith('test:')
 
 

@@ -7,7 +7,7 @@ Rows are data: behaviour lives behind the profile keys they set. Users add or re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -286,6 +286,7 @@ _ROWS = (
 )
 
 _registry: dict[str, Server] = {}
+_RESERVED = frozenset({'openai', 'openai-chat', 'openai-responses', 'test'})
 
 
 def _spelling(prefix: str) -> str:
@@ -299,7 +300,7 @@ def register_server(server: Server) -> None:
         server: The row. Models that exist already keep the row they were made with.
 
     Raises:
-        UserError: If pydantic-ai has no provider for its `upstream`.
+        UserError: If pydantic-ai has no provider for its `upstream`, or the prefix means OpenAI itself.
 
     Example:
         ```python
@@ -308,6 +309,9 @@ def register_server(server: Server) -> None:
         register_server(Server(prefix='acme', base_url='https://llm.acme.test/v1', key_vars=('ACME_API_KEY',)))
         ```
     """
+    reserved = {_spelling(name) for name in (server.prefix, *server.aliases)} & _RESERVED
+    if reserved:
+        raise UserError(f'`prefix` {min(reserved)!r} means OpenAI itself; choose another for this server')
     if server.upstream is not None:
         try:
             infer_provider_class(server.upstream)
@@ -322,9 +326,12 @@ def register_server(server: Server) -> None:
 
 
 def _add(server: Server) -> None:
-    replaced = _registry.get(_spelling(server.prefix))
-    for name in [name for name, row in _registry.items() if row is replaced]:
-        del _registry[name]
+    own = _spelling(server.prefix)
+    replaced = _registry.get(own)
+    # A row that has this name as its own goes, aliases and all; one that has it as an alias only loses the alias.
+    if replaced is not None and _spelling(replaced.prefix) == own:
+        for name in [name for name, row in _registry.items() if row is replaced]:
+            del _registry[name]
     for name in (server.prefix, *server.aliases):
         _registry[_spelling(name)] = server
 
@@ -356,9 +363,9 @@ def server_at(url: str) -> Server | None:
     return next((row for row in servers() if row.kind == 'hosted' and _urls.same_host(url, row.base_url)), None)
 
 
-def nearest_prefixes(prefix: str) -> list[str]:
-    """The prefixes that look most like `prefix`, best first."""
-    return get_close_matches(_spelling(prefix), _registry, n=3, cutoff=0.6)
+def nearest_prefixes(prefix: str, others: Iterable[str] = ()) -> list[str]:
+    """The prefixes, of rows and of `others`, that look most like `prefix`, best first."""
+    return get_close_matches(_spelling(prefix), {**_registry, **dict.fromkeys(others)}, n=3, cutoff=0.6)
 
 
 for _row in _ROWS:
