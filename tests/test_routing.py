@@ -324,8 +324,8 @@ def test_commas_make_a_fallback() -> None:
 
 
 @pytest.mark.parametrize(('text', 'answer'), [('test:Hi', 'Hi'), ('test:a, b: c', 'a, b: c'), (' test:a, b ', 'a, b')])
-def test_the_test_model_says_its_text(text: str, answer: str) -> None:
-    assert Agent(infer_model(text)).run_sync('?').output == answer
+async def test_the_test_model_says_its_text(text: str, answer: str) -> None:
+    assert (await Agent(infer_model(text)).run('?')).output == answer
 
 
 def test_a_model_passes_through() -> None:

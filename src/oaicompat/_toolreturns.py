@@ -63,7 +63,10 @@ def settle(content: Any) -> Any:
 
 def settle_part(part: ToolReturn) -> None:
     """Settle the content of `part` in place, and make a list of an iterable that the parent can't serialise."""
-    content = settle(part.content)
+    try:
+        content = settle(part.content)
+    except RecursionError:  # holds itself: the parent says so when it writes it
+        return
     if not isinstance(content, _COMMON) and _foreign(content) and _rendered(part, content) is _UNKNOWN:
         content = list(content)
     if content is not part.content:

@@ -7,17 +7,13 @@ calls `super()` and works on what it gave; `tests/test_seams.py` lists them all.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import re
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
 
-from openai import APIConnectionError, AsyncOpenAI
+from openai import AsyncOpenAI
 from openai.types import chat
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
@@ -28,26 +24,20 @@ from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
-from oaicompat import _templates, _urls
+from oaicompat import _urls
+from oaicompat._endpoint import Endpoint
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, tool_returns
-from oaicompat._lessons import MAX_CORRECTIONS, MEMORY, REFUSED, Lesson, lesson
+from oaicompat._lessons import MAX_CORRECTIONS, REFUSED
 from oaicompat._providers import resolve
-from oaicompat._sdk import post_json, sent_body
 from oaicompat._toolreturns import is_list_return
 from oaicompat.profile import CompatibleModelProfile, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
 
-logger = logging.getLogger('oaicompat')
-
 _Answer = TypeVar('_Answer')
-
-_LLAMA_CPP = 'llama.cpp'
-_LLAMA_CPP_BUILD = re.compile(r'^b\d+-[0-9a-f]{4,}')
 
 # The profile that the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
 _PINNED: ContextVar[tuple[object, Mapping[str, Any]] | None] = ContextVar('oaicompat_pinned_profile', default=None)
-_ASKING: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = WeakKeyDictionary()
 
 
 class _Compatible(Model[AsyncOpenAI]):
@@ -87,14 +77,13 @@ class _Compatible(Model[AsyncOpenAI]):
             raise UserError(f'`model_name` is {model_name!r}; expected the name that the server knows the model by')
         resolved = resolve(provider, base_url, api_key)
         theirs, ours = split(profile)
+        url = str(resolved.provider.client.base_url).rstrip('/')
         self._server = resolved.server
-        self._withheld = resolved.withheld
+        self._endpoint = Endpoint(url, model_name, self._server.prefix if self._server else None, resolved.withheld)
         self._profile_version = -1
         # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
         initialise = cast(Any, super().__init__)
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
-        self._endpoint = str(resolved.provider.client.base_url).rstrip('/')
-        self._shown = _urls.without_credentials(self._endpoint)
         if ours:
             # Upstream constructors may have put a profile of their own in place of an absent one.
             base = self._profile
@@ -108,11 +97,11 @@ class _Compatible(Model[AsyncOpenAI]):
     @property
     def learned(self) -> Mapping[str, Any]:
         """The profile keys that this endpoint's answers taught for this model; shared by all instances."""
-        return MEMORY.profile(self._endpoint, self.model_name)
+        return self._endpoint.learned
 
     def forget(self) -> None:
         """Drop what was learned for this endpoint and model."""
-        MEMORY.forget(self._endpoint, self.model_name)
+        self._endpoint.forget()
 
     @property
     @override
@@ -121,8 +110,7 @@ class _Compatible(Model[AsyncOpenAI]):
         pinned = _PINNED.get()
         if pinned is not None and pinned[0] is self:
             return cast(CompatibleModelProfile, pinned[1])
-        endpoint = getattr(self, '_endpoint', None)
-        version = MEMORY.version(endpoint, self.model_name) if endpoint is not None else -2
+        version = self._endpoint.version
         if version != self._profile_version:
             self.__dict__.pop('profile', None)
             self._profile_version = version
@@ -130,13 +118,11 @@ class _Compatible(Model[AsyncOpenAI]):
 
     @override
     def _instance_profile_defaults(self, profile: ModelProfile) -> ModelProfile:
-        url = str(self._provider.client.base_url)
         # Of 91 published templates with tools, 12 fail on a second system message and 10 drop it silently.
-        ours = {} if _urls.is_openai(url) else {'openai_chat_supports_multiple_system_messages': False}
+        ours = {} if _urls.is_openai(self._endpoint.url) else {'openai_chat_supports_multiple_system_messages': False}
         row = self._server.profile if self._server else {}
-        learned = MEMORY.profile(url.rstrip('/'), self.model_name)
         profile = super()._instance_profile_defaults(profile)
-        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, learned)))
+        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, self.learned)))
 
     @override
     def prepare_messages(
@@ -154,9 +140,9 @@ class _Compatible(Model[AsyncOpenAI]):
                 with _pinned(self, profile):
                     return await send()
             except ModelHTTPError as error:
-                self._recognise(server=(error.headers or {}).get('server'))
+                self._endpoint.recognise(server=(error.headers or {}).get('server'))
                 refusals.append(error)
-                if len(refusals) > MAX_CORRECTIONS or not self._learn(profile, error):
+                if len(refusals) > MAX_CORRECTIONS or not self._endpoint.learn(profile, error, lambda: self.profile):
                     # Another refusal of the same request says less than the first; any other error is news.
                     told = refusals[0] if error.status_code in REFUSED else error
                     raise self._explained(told)  # noqa: B904  # it keeps its own cause
@@ -166,77 +152,23 @@ class _Compatible(Model[AsyncOpenAI]):
         profile = self.profile
         if profile.get('compat_tool_return', 'auto') != 'auto':
             return profile
-        form = await self._form_for_lists(messages)
-        return {**profile, 'compat_tool_return': form}
-
-    async def _form_for_lists(self, messages: list[ModelMessage]) -> str:
-        row = self._server.prefix if self._server else None
-        if row != 'llama-cpp' and MEMORY.kind(self._endpoint) != _LLAMA_CPP:
-            return 'native'
         if not any(is_list_return(part) for part in tool_returns(messages)):
-            return 'native'
-        if self.profile.get('compat_adapt', 'on') == 'off':
-            return 'joined'
-        async with _asking(self._endpoint, self.model_name):
-            known = self.profile.get('compat_tool_return', 'auto')
-            return known if known != 'auto' else await self._ask_template()
-
-    async def _ask_template(self) -> str:
-        """Ask llama.cpp once what the model's template makes of a list, and remember the answer."""
-        url = f'{_urls.server_root(self._endpoint)}/apply-template'
-        try:
-            answer = await post_json(self.client, url, _templates.question(self.model_name))
-        except APIConnectionError:
-            return 'joined'  # not kept: the next request asks again
-        form = 'native' if _templates.keeps_elements(answer) else 'joined'
-        because = 'no answer from' if answer is None else 'the prompt that comes from'
-        because = f'{because} {_urls.without_credentials(url)}'
-        MEMORY.learn(
-            self._endpoint, self.model_name, Lesson('request.tool_return', {'compat_tool_return': form}, because)
-        )
-        logger.debug('%s at %s: compat_tool_return=%r, by %s', self.model_name, self._shown, form, because)
-        return form
-
-    def _learn(self, profile: Mapping[str, Any], error: ModelHTTPError) -> bool:
-        """Whether `error` taught something that makes the next try another request."""
-        sent = sent_body(error)
-        if sent is None or profile.get('compat_adapt', 'on') == 'off':
-            return False
-        learned = lesson(profile, sent, error.status_code, error.body)
-        if learned is None:
-            return False
-        news = MEMORY.learn(self._endpoint, self.model_name, learned)
-        knobs = ', '.join(f'{key}={value!r}' for key, value in learned.profile.items())
-        if any(self.profile.get(key) != value for key, value in learned.profile.items()):
-            error.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
-            return False
-        if news:
-            logger.warning(
-                '%s at %s refused a request (HTTP %d, %s): sent again with %s. Set it in `profile` to save the try.',
-                self.model_name, self._shown, error.status_code, learned.because, knobs,
-            )  # fmt: skip
-        return True
+            return profile
+        form = await self._endpoint.form_for_lists(self.client, lambda: self.profile)
+        return {**profile, 'compat_tool_return': form}
 
     def _explained(self, error: ModelHTTPError) -> ModelHTTPError:
         """`error`, and where a key was withheld, that it was and how to pass one."""
-        if error.status_code == 401 and self._withheld:  # noqa: PLR2004  # Unauthorized
-            names = ' and '.join(self._withheld)
+        if error.status_code == 401 and self._endpoint.withheld:  # noqa: PLR2004  # Unauthorized
+            names = ' and '.join(self._endpoint.withheld)
             hint = (
-                f'{names} was not sent: a key goes only to the host that it is for, and not to {self._shown}. '
+                f'{names} was not sent: a key goes only to the host that it is for, and not to {self._endpoint.shown}. '
                 'Pass a key for this server as `api_key`'
             )
             error.hint = f'{error.hint}. {hint}' if error.hint else hint
             error.message = f'{error.message}. {hint}'
             error.args = (error.message,)
         return error
-
-    def _recognise(self, *, server: str | None = None, build: object = None, timings: object = None) -> None:
-        """Take the endpoint for llama.cpp where its answers say so."""
-        if MEMORY.kind(self._endpoint) is not None:
-            return
-        stamped = isinstance(build, str) and _LLAMA_CPP_BUILD.match(build)
-        if stamped or timings is not None or (server or '').startswith(_LLAMA_CPP):
-            MEMORY.recognise(self._endpoint, _LLAMA_CPP)
 
 
 class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
@@ -280,14 +212,16 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
     @override
     def _process_response(self, response: chat.ChatCompletion | str, **options: Any) -> ModelResponse:
-        self._recognise(build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None))
+        self._endpoint.recognise(
+            build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None)
+        )
         return super()._process_response(response, **options)
 
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
         streamed = await super()._process_streamed_response(response, *args, **options)
         first = await streamed._response.peek()
-        self._recognise(
+        self._endpoint.recognise(
             server=response.response.headers.get('server'), build=getattr(first, 'system_fingerprint', None)
         )
         return streamed
@@ -338,9 +272,3 @@ def _pinned(model: object, profile: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         _PINNED.reset(token)
-
-
-def _asking(endpoint: str, model: str) -> asyncio.Lock:
-    """One lock for each question and event loop, so that a burst of first calls asks once."""
-    locks = _ASKING.setdefault(asyncio.get_running_loop(), {})
-    return locks.setdefault((endpoint, model), asyncio.Lock())

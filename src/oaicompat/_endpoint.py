@@ -1,0 +1,141 @@
+"""What one model knows of its endpoint: lessons, the kind of server, and what it can be asked.
+
+`Endpoint` joins the shared memory with one URL and model name. It sends nothing itself but one question to llama.cpp,
+and overrides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from openai import APIConnectionError, AsyncOpenAI
+from pydantic_ai.exceptions import ModelHTTPError
+
+from oaicompat import _templates, _urls
+from oaicompat._lessons import MEMORY, Lesson, lesson
+from oaicompat._sdk import post_json, sent_body
+
+logger = logging.getLogger('oaicompat')
+
+LLAMA_CPP = 'llama.cpp'
+_LLAMA_CPP_BUILD = re.compile(r'^b\d+-[0-9a-f]{4,}')
+_ASKING: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = WeakKeyDictionary()
+
+Profile = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One model on one server.
+
+    Attributes:
+        url: The base URL, without a trailing slash.
+        model: The model's name there.
+        prefix: The prefix of the server's row, if it has one.
+        withheld: Key variables that are set but belong to another host.
+    """
+
+    url: str
+    model: str
+    prefix: str | None = None
+    withheld: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The URL as it may stand in a log line or an error."""
+        return _urls.without_credentials(self.url)
+
+    @property
+    def version(self) -> int:
+        """Changes whenever what is known changes."""
+        return MEMORY.version(self.url, self.model)
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """The profile keys that answers taught."""
+        return MEMORY.profile(self.url, self.model)
+
+    @property
+    def is_llama_cpp(self) -> bool:
+        """Whether llama.cpp answers here, by its row or by its answers."""
+        return self.prefix == 'llama-cpp' or MEMORY.kind(self.url) == LLAMA_CPP
+
+    def forget(self) -> None:
+        """Drop what was learned."""
+        MEMORY.forget(self.url, self.model)
+
+    def recognise(self, *, server: str | None = None, build: object = None, timings: object = None) -> None:
+        """Take the endpoint for llama.cpp where an answer says so."""
+        if MEMORY.kind(self.url) is not None:
+            return
+        stamped = isinstance(build, str) and _LLAMA_CPP_BUILD.match(build)
+        if stamped or timings is not None or (server or '').startswith(LLAMA_CPP):
+            MEMORY.recognise(self.url, LLAMA_CPP)
+
+    def learn(self, profile: Profile, error: ModelHTTPError, effective: Callable[[], Profile]) -> bool:
+        """Whether `error` taught something that makes the next try another request.
+
+        Args:
+            profile: The profile that the refused request was made with.
+            error: The refusal.
+            effective: Gives the profile that the next request would be made with.
+        """
+        sent = sent_body(error)
+        if sent is None or profile.get('compat_adapt', 'on') == 'off':
+            return False
+        learned = lesson(profile, sent, error.status_code, error.body)
+        if learned is None:
+            return False
+        news = MEMORY.learn(self.url, self.model, learned)
+        knobs = ', '.join(f'{key}={value!r}' for key, value in learned.profile.items())
+        after = effective()
+        if any(after.get(key) != value for key, value in learned.profile.items()):
+            error.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
+            return False
+        if news:
+            logger.warning(
+                '%s at %s refused a request (HTTP %d, %s): sent again with %s. Set it in `profile` to save the try.',
+                self.model,
+                self.shown,
+                error.status_code,
+                learned.because,
+                knobs,
+            )
+        return True
+
+    def note(self, name: str, profile: Profile, because: str) -> None:
+        """Remember what was found out without a refusal."""
+        if MEMORY.learn(self.url, self.model, Lesson(name, profile, because)):
+            logger.debug('%s at %s: %s=%s, by %s', self.model, self.shown, name, dict(profile), because)
+
+    async def form_for_lists(self, client: AsyncOpenAI, effective: Callable[[], Profile]) -> str:
+        """What `auto` means for a list tool return here; llama.cpp is asked once."""
+        if not self.is_llama_cpp:
+            return 'native'
+        if effective().get('compat_adapt', 'on') == 'off':
+            return 'joined'
+        async with self._asking():
+            known: str = effective().get('compat_tool_return', 'auto')
+            return known if known != 'auto' else await self._ask_template(client)
+
+    async def _ask_template(self, client: AsyncOpenAI) -> str:
+        url = f'{_urls.server_root(self.url)}/apply-template'
+        try:
+            answer = await post_json(client, url, _templates.question(self.model))
+        except APIConnectionError:
+            return 'joined'  # not kept: the next request asks again
+        form = 'native' if _templates.keeps_elements(answer) else 'joined'
+        because = 'no answer from' if answer is None else 'the prompt that comes from'
+        self.note('request.tool_return', {'compat_tool_return': form}, f'{because} {_urls.without_credentials(url)}')
+        return form
+
+    def _asking(self) -> asyncio.Lock:
+        """One lock for each question and event loop, so that a burst of first calls asks once."""
+        locks = _ASKING.setdefault(asyncio.get_running_loop(), {})
+        return locks.setdefault((self.url, self.model), asyncio.Lock())
