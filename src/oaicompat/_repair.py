@@ -1,19 +1,17 @@
-"""Repair of answers: what a server sent to what the API reference says, as pure functions on JSON values.
+"""Repair of streams: the chunks that a server sent to chunks that pydantic-ai reads right.
 
-`ChunkRepair` takes the chunks of one stream and gives chunks that pydantic-ai reads right; `repair_completion()` does
-the same for an answer that came whole, by the same rules. What needs no repair comes out as the object that went in.
-Reasoning that stood in the text travels in the field `INLINE`, a call's arguments as a whole in `WHOLE`.
+One `ChunkRepair` for each stream. What needs no repair comes out as the object that went in. Reasoning that stood in
+the text travels in the field `INLINE`, a call's arguments as a whole in `WHOLE`. `_completion.py` does the same for
+answers that come whole, by the same rules.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from oaicompat._envelope import (
-    FailureError,
     Json,
     failure_in,
     plain_message,
@@ -21,8 +19,8 @@ from oaicompat._envelope import (
     unwrapped,
     usage_difference,
 )
-from oaicompat._thinking import KNOWN_TAGS, Piece, Tags, ThinkingSplitter, lone_closing_tag, split
-from oaicompat._toolcalls import ToolCalls, whole_calls
+from oaicompat._thinking import KNOWN_TAGS, Piece, Tags, ThinkingSplitter
+from oaicompat._toolcalls import ToolCalls
 
 INLINE = 'oaicompat_thinking'
 """Key of a message or delta: reasoning that stood in its text."""
@@ -72,6 +70,11 @@ class ChunkRepair:
         self._finished = False
         self._answered = False
         self._reasoning: list[str] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether the server said why the answer ends."""
+        return self._finished
 
     def feed(self, chunk: Json) -> list[Json]:
         """The repaired chunks that `chunk` becomes: most often itself.
@@ -220,195 +223,3 @@ def _merged(deltas: list[Json], ending: list[Json]) -> list[Json]:
     if not ending:
         return deltas
     return [*(delta for delta in deltas if delta), *ending]
-
-
-_OPTIONAL: Mapping[str, type | tuple[type, ...]] = {
-    'refusal': str,
-    'annotations': list,
-    'audio': dict,
-    'function_call': dict,
-    'logprobs': dict,
-    'system_fingerprint': str,
-    'service_tier': str,
-}
-
-
-def repair_completion(body: Json, context: Context, repairs: set[str]) -> Json:
-    """A whole answer, repaired; `body` itself where there is nothing to repair.
-
-    Args:
-        body: The JSON object that came.
-        context: What is known of the request.
-        repairs: Names of the repairs that were made are added to it.
-
-    Raises:
-        FailureError: If it is an error, or no completion at all.
-    """
-    if (failure := failure_in(body)) is not None:
-        raise failure
-    inner = unwrapped(body)
-    if inner is not body:
-        repairs.add('envelope.wrapped')
-    choices = inner.get('choices')
-    choices = [choice for choice in choices if isinstance(choice, Mapping)] if isinstance(choices, list) else []
-    if not choices:
-        raise FailureError('the answer has no choices', body)
-    choice = _choice(_joined(choices, context, repairs), context, repairs)
-    fixed = _with_defaults({**inner, 'choices': [choice, *choices[1:]]}, context, repairs)
-    return body if fixed == body else fixed
-
-
-def _joined(choices: Sequence[Mapping[str, Any]], context: Context, repairs: set[str]) -> Json:
-    """The first choice, with the call or the text that the server put into another one."""
-    first = dict(choices[0])
-    message = _message(first, repairs)
-    for other in () if context.alternatives else choices[1:]:
-        more = _message(other, repairs)
-        for key in ('tool_calls', 'content'):
-            if more.get(key) and not message.get(key):
-                repairs.add('choices.merged')
-                message = {**message, key: more[key]}
-                if key == 'tool_calls':
-                    first['finish_reason'] = other.get('finish_reason')
-    return {**first, 'message': message}
-
-
-def _message(choice: Mapping[str, Any], repairs: set[str]) -> Json:
-    message = choice.get('message')
-    if not isinstance(message, Mapping):
-        repairs.add('envelope.message')
-        delta = choice.get('delta')
-        message = delta if isinstance(delta, Mapping) else {'content': choice.get('text')}
-    return plain_message(message, repairs)
-
-
-def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
-    message = choice['message']
-    if (calls := message.get('tool_calls')) is not None:
-        fixed = whole_calls(calls, ToolCalls(context.schemas, repairs))
-        message = {**message, 'tool_calls': fixed or None} if fixed or calls else message
-    content = message.get('content')
-    if isinstance(content, str):
-        message = _with_thinking(message, content, context, repairs)
-    if context.answer_in_reasoning and not message.get('content') and not message.get('tool_calls'):
-        reasoning = next((message[key] for key in ('reasoning_content', 'reasoning') if message.get(key)), None)
-        if isinstance(reasoning, str):
-            repairs.add('reasoning.answer')
-            message = {**message, 'content': reasoning}
-    if message.get('role') != 'assistant':
-        repairs.add('envelope.role')
-        message = {**message, 'role': 'assistant'}
-    return {**_typed(choice, repairs), 'message': _typed(message, repairs)}
-
-
-def _with_thinking(message: Json, content: str, context: Context, repairs: set[str]) -> Json:
-    tags = context.tags
-    if tags and 'gpt-oss' in context.model.lower() and (leaked := _HARMONY.match(content)):
-        repairs.add('thinking.harmony')
-        return {**message, 'content': leaked[2], INLINE: leaked[1].strip()}
-    closing_only = context.closing_only or lone_closing_tag(content, tags)
-    pieces = split(content, tags, closing_only=closing_only and any(close in content for _, close in tags))
-    thinking = ''.join(piece.text for piece in pieces if piece.kind == 'thinking')
-    if not thinking and ''.join(piece.text for piece in pieces) == content:
-        return message
-    repairs.add('thinking.closing_tag' if closing_only else 'thinking.tags')
-    text = ''.join(piece.text for piece in pieces if piece.kind == 'text')
-    return {**message, 'content': text or None, **({INLINE: thinking} if thinking else {})}
-
-
-_HARMONY = re.compile(
-    r'(?:<\|channel\|>)?analysis(?:<\|message\|>)?(.*?)(?:<\|end\|>)?(?:<\|start\|>)?assistant(?:<\|channel\|>)?final'
-    r'(?:<\|message\|>)?(.*)$',
-    re.DOTALL,
-)
-
-
-def _typed(fields: Json, repairs: set[str]) -> Json:
-    """`fields` without optional ones that are of another type than the API reference says."""
-    wrong = {
-        key: None
-        for key, kind in _OPTIONAL.items()
-        if fields.get(key) is not None and not isinstance(fields[key], kind)
-    }
-    if wrong:
-        repairs.add('envelope.types')
-    return {**fields, **wrong} if wrong else fields
-
-
-def _with_defaults(body: Json, context: Context, repairs: set[str]) -> Json:
-    """`body` with what every completion has, where it is missing, null or of another type."""
-    defaults: Json = {}
-    for key, default in (('id', ''), ('model', context.model)):
-        given = body.get(key)
-        if not isinstance(given, str):
-            defaults[key] = default if given is None else str(given)
-    if body.get('object') != 'chat.completion':
-        defaults['object'] = 'chat.completion'
-    created = body.get('created')
-    if created is not None and type(created) is not int:
-        defaults['created'] = int(float(created)) if _NUMBER.fullmatch(str(created)) else None
-    choice = {**body['choices'][0], **_choice_defaults(body['choices'][0])}
-    if choice != body['choices'][0]:
-        defaults['choices'] = [choice, *body['choices'][1:]]
-    if defaults:
-        repairs.add('envelope.defaults')
-    usage = body.get('usage')
-    if usage is not None and (plain := plain_usage(usage, repairs)) != usage:
-        defaults['usage'] = plain
-    return {**_typed(body, repairs), **defaults}
-
-
-def _choice_defaults(choice: Json) -> Json:
-    defaults: Json = {} if type(choice.get('index')) is int else {'index': 0}
-    reason = choice.get('finish_reason')
-    return defaults if reason is None or (isinstance(reason, str) and reason) else {**defaults, 'finish_reason': None}
-
-
-_NUMBER = re.compile(r'\d{1,12}(\.\d+)?')
-
-
-def fold(chunks: Iterable[Json]) -> Json:
-    """The completion that repaired chunks amount to."""
-    message: Json = {'role': 'assistant', 'content': None}
-    calls: dict[int, Json] = {}
-    body: Json = {'object': 'chat.completion'}
-    reason = None
-    usage: Json | None = None
-    for chunk in chunks:
-        body = {**body, **{key: chunk[key] for key in ('id', 'created', 'model') if chunk.get(key)}}
-        if isinstance(chunk.get('usage'), dict):
-            usage = _added(usage or {}, chunk['usage'])
-        for choice in (chunk.get('choices') or [])[:1]:
-            reason = choice.get('finish_reason') or reason
-            _fold_delta(choice.get('delta') or {}, message, calls)
-    if calls:
-        message['tool_calls'] = [calls[index] for index in sorted(calls)]
-    choice = {'index': 0, 'message': message, 'finish_reason': reason}
-    return {**body, 'choices': [choice], **({'usage': usage} if usage else {})}
-
-
-def _fold_delta(delta: Mapping[str, Any], message: Json, calls: dict[int, Json]) -> None:
-    for key, value in delta.items():
-        if key == 'tool_calls':
-            for call in value or ():
-                _fold_call(call, calls)
-        elif isinstance(value, str) and key != 'role':
-            message[key] = (message.get(key) or '') + value
-
-
-def _fold_call(call: Mapping[str, Any], calls: dict[int, Json]) -> None:
-    whole = calls.setdefault(call['index'], {'id': None, 'type': 'function', 'function': {'name': '', 'arguments': ''}})
-    whole['id'] = call.get('id') or whole['id']
-    function = call.get('function') or {}
-    whole['function'] = {key: whole['function'][key] + (function.get(key) or '') for key in ('name', 'arguments')}
-
-
-def _added(total: Json, usage: Json) -> Json:
-    added = dict(total)
-    for key, value in usage.items():
-        old = added.get(key)
-        if isinstance(value, dict):
-            added[key] = _added(old if isinstance(old, dict) else {}, value)
-        else:
-            added[key] = value + old if isinstance(value, int) and isinstance(old, int) else value
-    return added

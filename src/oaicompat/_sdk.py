@@ -2,20 +2,28 @@
 
 `isolate()` makes a client forget what the SDK took from `OPENAI_*` variables, for every host but the one those
 variables are meant for. `add_defaults()` sets headers and query parameters that providers have no argument for.
-`sent_body()` reads the request back from an error, `record_bodies()` shows what goes out.
+`sent_body()` reads the request back from an error, `record_bodies()` shows what goes out, and `RepairedStream` reads
+a stream in place of the SDK.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Self, cast
 
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
+from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
+from openai._streaming_cleanup import drain_response_async
 from openai._types import RequestOptions
+from openai.types.chat import ChatCompletionChunk
+from typing_extensions import override
+
+from oaicompat._envelope import FailureError
+from oaicompat._repair import ChunkRepair, IncompleteError
+from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, read_values
 
 # What AsyncOpenAI fills from the environment where its caller gave none: arguments and attributes by these names.
 # https://github.com/openai/openai-python/blob/main/src/openai/_client.py
@@ -84,6 +92,109 @@ async def post_json(client: AsyncOpenAI, url: str, body: Mapping[str, Any]) -> o
         raise
     except (OpenAIError, ValueError):  # refused, or answered with something that is no JSON
         return None
+
+
+class RepairedStream(AsyncStream[ChatCompletionChunk]):
+    """The chunks of a stream, read and repaired by us, over the SDK's response.
+
+    Attributes:
+        repairs: Names of the repairs made so far.
+    """
+
+    def __init__(self, stream: AsyncStream[ChatCompletionChunk], repair: ChunkRepair, *, strict: bool = False) -> None:
+        # Not the parent's: it would make a second iterator over the same response.
+        self.response = stream.response
+        self._cast_to = stream._cast_to
+        self._client = stream._client
+        self._options = stream._options
+        self.repairs = repair.repairs
+        self._repair = repair
+        self._strict = strict
+        self._events = EventDecoder(repair.repairs)
+        # `_iter_events()` asks it for events, and maps what httpx raises to the SDK's errors.
+        self._decoder = cast(Any, self)
+        self._iterator = self.__stream__()
+
+    async def aiter_bytes(self, source: AsyncIterator[bytes]) -> AsyncIterator[Event]:
+        """The events in `source`; an unfinished one at its end counts."""
+        async for data in source:
+            for event in self._events.feed(data):
+                yield event
+        for event in self._events.finish():
+            yield event
+
+    @override
+    async def __stream__(self) -> AsyncIterator[ChatCompletionChunk]:
+        try:
+            async for chunk in self._chunks():
+                self._check()
+                yield self._as_model(chunk)
+            self._check()
+        except FailureError as failure:
+            raise self._api_error(failure.message, failure.body, failure.status) from failure
+        except IncompleteError as error:
+            raise APIConnectionError(message=str(error), request=self.response.request) from error
+        except EventTooLargeError as error:
+            raise self._api_error(str(error), None, None) from error
+        finally:
+            await self.response.aclose()
+
+    async def _chunks(self) -> AsyncIterator[dict[str, Any]]:
+        announced = seen = False
+        try:
+            async for event in self._iter_events():
+                for value in read_values(cast(Event, event), self.repairs):
+                    seen = True
+                    if value is DONE:
+                        announced = True
+                        break
+                    for chunk in self._repair.feed(_as_chunk(value)):
+                        yield chunk
+                if announced:
+                    await self._drain()
+                    break
+        except APIConnectionError:
+            # The answer was whole already: what is lost is the end of the transport alone.
+            if not self._repair.finished:
+                raise
+            self.repairs.add('sse.dropped')
+        if not seen:
+            raise FailureError(self._nothing(), None)
+        for chunk in self._repair.finish(announced=announced):
+            yield chunk
+
+    async def _drain(self) -> None:
+        # HTTP/1.1 uses a connection again only when its body was read to the end.
+        if self.response.http_version == 'HTTP/1.1':
+            await drain_response_async(self.response)
+
+    def _as_model(self, chunk: dict[str, Any]) -> ChatCompletionChunk:
+        return self._client._process_response_data(data=chunk, cast_to=self._cast_to, response=self.response)
+
+    def _check(self) -> None:
+        if self._strict and self.repairs:
+            raise self._api_error(
+                f'strict: the stream deviates from the API reference: {min(self.repairs)}', None, None
+            )
+
+    def _api_error(self, message: str, body: object, status: int | None) -> APIError:
+        fields = dict(body) if isinstance(body, Mapping) else {'message': message}
+        if status is not None:
+            fields['code'] = status
+        return APIError(message, self.response.request, body=fields)
+
+    def _nothing(self) -> str:
+        kind = self.response.headers.get('content-type', 'no content type')
+        start = ' '.join(self._events.ignored.split())[:200]
+        return f'expected an event stream and got none ({kind}): {start!r}'
+
+
+def _as_chunk(value: object) -> dict[str, Any]:
+    if isinstance(value, ErrorText):
+        raise FailureError(str(value), {'message': str(value)})
+    if not isinstance(value, dict):
+        raise FailureError(f'expected a JSON object in the stream, got {json.dumps(value)[:200]}', None)
+    return value
 
 
 @cache
