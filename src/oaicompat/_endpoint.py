@@ -52,6 +52,11 @@ class Endpoint:
         return _urls.without_credentials(self.url)
 
     @property
+    def unversioned(self) -> bool:
+        """Whether the URL has no path, where most servers have `/v1`."""
+        return not _urls.path(self.url)
+
+    @property
     def version(self) -> int:
         """Changes whenever what is known changes."""
         return MEMORY.version(self.url, self.model)

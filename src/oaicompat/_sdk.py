@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Self, cast
 
-from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError
+from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError, Timeout
 from openai._streaming_cleanup import drain_response_async
 from openai._types import RequestOptions
-from openai.types.chat import ChatCompletionChunk
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from typing_extensions import override
 
 from oaicompat._envelope import FailureError
@@ -123,6 +123,19 @@ class RepairedStream(AsyncStream[ChatCompletionChunk]):
         for event in self._events.finish():
             yield event
 
+    async def collect(self) -> list[dict[str, Any]]:
+        """All chunks at once, as JSON objects.
+
+        Raises:
+            FailureError: If one of them is an error, or there are none.
+            IncompleteError: If the stream ended inside of a call.
+            APIConnectionError: If the connection broke.
+        """
+        try:
+            return [chunk async for chunk in self._chunks()]
+        finally:
+            await self.response.aclose()
+
     @override
     async def __stream__(self) -> AsyncIterator[ChatCompletionChunk]:
         try:
@@ -195,6 +208,16 @@ def _as_chunk(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FailureError(f'expected a JSON object in the stream, got {json.dumps(value)[:200]}', None)
     return value
+
+
+def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
+    """`body` as the SDK makes a completion of a response, without validation."""
+    return ChatCompletion.construct(**body)
+
+
+def request_timeout(connect: float, read: float) -> Timeout:
+    """Limits in seconds: for a connection, and for each read or write."""
+    return Timeout(read, connect=connect)
 
 
 @cache

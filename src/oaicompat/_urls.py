@@ -50,6 +50,11 @@ def host(url: str) -> str:
     return urlsplit(url).netloc.rpartition('@')[2].lower()
 
 
+def path(url: str) -> str:
+    """The path of `url`, without slashes at its end."""
+    return urlsplit(url).path.rstrip('/')
+
+
 def name_of(url: str) -> str:
     """A provider name for the server at `url`: its host, and its port where one is written, without a colon."""
     return re.sub(r'[^\w.-]+', '-', host(url)).strip('-')

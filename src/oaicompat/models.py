@@ -7,29 +7,51 @@ calls `super()` and works on what it gave; `tests/test_seams.py` lists them all.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
-from pydantic_ai.exceptions import ModelHTTPError, UserError
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
+from pydantic_ai.messages import (
+    FinishReason,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartStartEvent,
+    ThinkingPart,
+    ToolReturnPart,
+)
 from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel, OpenAIStreamedResponse
 from pydantic_ai.profiles import ModelProfile, ModelProfileSpec, merge_profile
 from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _urls
+from oaicompat._answers import (
+    FINISH_REASONS,
+    Answer,
+    deadline,
+    errors_explained,
+    parent_profile,
+    taken_repairs,
+    with_repairs,
+    with_timeout,
+)
 from oaicompat._endpoint import Endpoint
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, tool_returns
 from oaicompat._lessons import MAX_CORRECTIONS, REFUSED
 from oaicompat._providers import resolve
+from oaicompat._repair import INLINE
+from oaicompat._toolcalls import WHOLE
 from oaicompat._toolreturns import is_list_return
+from oaicompat.errors import explained
 from oaicompat.profile import CompatibleModelProfile, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
@@ -80,6 +102,8 @@ class _Compatible(Model[AsyncOpenAI]):
         url = str(resolved.provider.client.base_url).rstrip('/')
         self._server = resolved.server
         self._endpoint = Endpoint(url, model_name, self._server.prefix if self._server else None, resolved.withheld)
+        # Timeouts of a client that the caller made are the caller's.
+        self._own_client = not isinstance(provider, Provider)
         self._profile_version = -1
         # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
         initialise = cast(Any, super().__init__)
@@ -142,10 +166,13 @@ class _Compatible(Model[AsyncOpenAI]):
             except ModelHTTPError as error:
                 self._endpoint.recognise(server=(error.headers or {}).get('server'))
                 refusals.append(error)
-                if len(refusals) > MAX_CORRECTIONS or not self._endpoint.learn(profile, error, lambda: self.profile):
-                    # Another refusal of the same request says less than the first; any other error is news.
-                    told = refusals[0] if error.status_code in REFUSED else error
-                    raise self._explained(told)  # noqa: B904  # it keeps its own cause
+                if len(refusals) <= MAX_CORRECTIONS and self._endpoint.learn(profile, error, lambda: self.profile):
+                    continue
+                # Another refusal of the same request says less than the first; any other error is news.
+                told = refusals[0] if error.status_code in REFUSED else error
+                raise explained(told, self._endpoint)  # noqa: B904  # it keeps its own cause
+            except ModelAPIError as error:
+                raise explained(error, self._endpoint)  # noqa: B904  # it keeps its own cause
 
     async def _settled_profile(self, messages: list[ModelMessage]) -> Mapping[str, Any]:
         """The profile for one request, with `compat_tool_return` decided."""
@@ -156,19 +183,6 @@ class _Compatible(Model[AsyncOpenAI]):
             return profile
         form = await self._endpoint.form_for_lists(self.client, lambda: self.profile)
         return {**profile, 'compat_tool_return': form}
-
-    def _explained(self, error: ModelHTTPError) -> ModelHTTPError:
-        """`error`, and where a key was withheld, that it was and how to pass one."""
-        if error.status_code == 401 and self._endpoint.withheld:  # noqa: PLR2004  # Unauthorized
-            names = ' and '.join(self._endpoint.withheld)
-            hint = (
-                f'{names} was not sent: a key goes only to the host that it is for, and not to {self._endpoint.shown}. '
-                'Pass a key for this server as `api_key`'
-            )
-            error.hint = f'{error.hint}. {hint}' if error.hint else hint
-            error.message = f'{error.message}. {hint}'
-            error.args = (error.message,)
-        return error
 
 
 class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
@@ -189,9 +203,18 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         self, messages: list[ModelMessage], stream: bool, model_settings: Any, model_request_parameters: Any
     ) -> Any:
         create = super()._completions_create
-        return await self._adapting(
-            messages, lambda: create(messages, cast(Any, stream), model_settings, model_request_parameters)
-        )
+
+        async def send() -> Any:
+            profile = self.profile
+            streamed = stream or profile.get('compat_stream') == 'always'
+            ours = self._own_client and model_settings.get('timeout') is None
+            settings = with_timeout(model_settings, profile, stream=streamed) if ours else model_settings
+            answer = Answer(self._endpoint, profile, settings, model_request_parameters)
+            async with deadline(self.model_name, profile) if ours and not stream else nullcontext():
+                came = create(messages, cast(Any, streamed), settings, model_request_parameters)
+                return await answer.repaired(came, stream=stream)
+
+        return await self._adapting(messages, send)
 
     @override
     async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
@@ -215,16 +238,96 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         self._endpoint.recognise(
             build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None)
         )
-        return super()._process_response(response, **options)
+        repairs = taken_repairs(response)
+        if 'thinking.closing_tag' in repairs:
+            self._endpoint.note('thinking.closing_tag', {'compat_start_with_reasoning': True}, 'a lone closing tag')
+        with _pinned(self, parent_profile(self.profile, self._endpoint)):
+            made = super()._process_response(response, **options)
+        return with_repairs(made, repairs)
+
+    @override
+    def _process_thinking(self, message: chat.ChatCompletionMessage) -> list[ThinkingPart] | None:
+        parts = super()._process_thinking(message) or []
+        inline = getattr(message, INLINE, None)
+        # The id that pydantic-ai gives to reasoning from tags, so that it is sent back in tags.
+        return [*parts, ThinkingPart(inline, id='content', provider_name=self.system)] if inline else parts or None
+
+    @override
+    def _map_finish_reason(self, key: Any) -> FinishReason | None:
+        known = super()._map_finish_reason(key)
+        return known if known or self.profile.get('compat_repair') == 'off' else FINISH_REASONS.get(key)
 
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
-        streamed = await super()._process_streamed_response(response, *args, **options)
+        with errors_explained(self._endpoint):
+            streamed = await super()._process_streamed_response(response, *args, **options)
+        if isinstance(streamed, _RepairedResponse):
+            streamed._model_profile = parent_profile(self.profile, self._endpoint)
+            streamed._endpoint = self._endpoint
         first = await streamed._response.peek()
         self._endpoint.recognise(
             server=response.response.headers.get('server'), build=getattr(first, 'system_fingerprint', None)
         )
         return streamed
+
+    @property
+    @override
+    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
+        parent = super()._streamed_response_cls
+        return parent if self.profile.get('compat_repair') == 'off' else _repaired_response(parent)
+
+
+class _RepairedResponse(OpenAIStreamedResponse):
+    """What a repaired stream says beyond the API reference, mapped as the parent maps its like."""
+
+    _endpoint: Endpoint
+
+    @override
+    def _map_thinking_delta(self, choice: Any) -> Iterable[ModelResponseStreamEvent]:
+        yield from super()._map_thinking_delta(choice)
+        if inline := getattr(choice.delta, INLINE, None):
+            for event in self._parts_manager.handle_thinking_delta(
+                vendor_part_id=('content', 'thinking', self._reasoning_generation),
+                id='content',
+                content=inline,
+                provider_name=self.provider_name,
+            ):
+                if isinstance(event, PartStartEvent):
+                    self._advance_part_boundary('reasoning')
+                yield event
+
+    @override
+    def _map_tool_call_delta(self, choice: Any) -> Iterable[ModelResponseStreamEvent]:
+        whole = [call for call in choice.delta.tool_calls or [] if getattr(call, WHOLE, None) is not None]
+        if not whole:
+            yield from super()._map_tool_call_delta(choice)
+        for call in whole:
+            yield self._parts_manager.handle_tool_call_part(
+                vendor_part_id=call.index,
+                tool_name=call.function.name,
+                args=getattr(call, WHOLE),
+                tool_call_id=call.id,
+            )
+
+    @override
+    def _map_finish_reason(self, key: Any) -> FinishReason | None:
+        return super()._map_finish_reason(key) or FINISH_REASONS.get(key)
+
+    @override
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        with errors_explained(self._endpoint):
+            async for event in super()._get_event_iterator():
+                yield event
+
+    @override
+    def get(self) -> ModelResponse:
+        return with_repairs(super().get(), getattr(self._response.source, 'repairs', ()))
+
+
+@cache
+def _repaired_response(parent: type[OpenAIStreamedResponse]) -> type[OpenAIStreamedResponse]:
+    """`_RepairedResponse` in front of the class that an upstream model streams with."""
+    return type(f'OpenAICompatible{parent.__name__}', (_RepairedResponse, parent), {'__module__': __name__})
 
 
 class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):

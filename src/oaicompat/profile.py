@@ -43,11 +43,58 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     With `'off'` there is never a second request; the refusal is raised as the server said it.
     """
 
+    compat_repair: Literal['on', 'off', 'strict']
+    """Whether what a server sends back is repaired where it departs from the API reference. Default: `'on'`.
+
+    Each repair is listed in `ModelResponse.provider_details['oaicompat']`. `'off'` is pydantic-ai alone; `'strict'`
+    raises on the first deviation, for people who write servers.
+    """
+
+    compat_reasoning_tags: Literal['parent', 'ours', 'off']
+    """Who looks for reasoning tags such as `<think>` in the text. Default: `'ours'`; on OpenAI's own host `'parent'`.
+
+    - `'ours'`: a tag opens only at the start of the answer or after reasoning, and may be cut anywhere in a stream. The
+      pair in `thinking_tags` counts, and the common ones beside it; `thinking_tags=None` switches all off.
+    - `'parent'`: pydantic-ai's search, which also finds a tag that the answer merely mentions.
+    - `'off'`: tags are text.
+    """
+
+    compat_start_with_reasoning: bool
+    """Whether an answer starts inside reasoning, since the chat template opens the tag. Default: `False`, or what
+    an answer that came whole showed: a closing tag without an opening one."""
+
+    compat_answer_in_reasoning: bool
+    """Whether an answer that stands in the reasoning field alone is shown as text. Default: `False`."""
+
+    compat_stream: Literal['asis', 'always']
+    """`'always'` streams also where the caller did not ask for it, for servers that only stream. Default: `'asis'`."""
+
+    compat_connect_timeout: float
+    """Seconds to wait for a connection. Default: 30 (pydantic-ai: 5). Not for a client of the caller's own."""
+
+    compat_unary_timeout: float
+    """Seconds that an answer may take that comes whole, retries included. Default: 600. Slow local reasoning may need
+    more."""
+
+    compat_idle_timeout: float
+    """Seconds between two events of a stream; there is no limit on the whole. Default: 600."""
+
     tool_return_as_list: bool | Literal['true', 'false']
     """Older spelling of `compat_tool_return`: `True` is `'native'`, `False` is `'string'`."""
 
 
-_VALUES: Mapping[str, tuple[str, ...]] = {'compat_tool_return': FORMS, 'compat_adapt': ('on', 'off')}
+_VALUES: Mapping[str, tuple[str, ...] | type] = {
+    'compat_tool_return': FORMS,
+    'compat_adapt': ('on', 'off'),
+    'compat_repair': ('on', 'off', 'strict'),
+    'compat_reasoning_tags': ('parent', 'ours', 'off'),
+    'compat_start_with_reasoning': bool,
+    'compat_answer_in_reasoning': bool,
+    'compat_stream': ('asis', 'always'),
+    'compat_connect_timeout': float,
+    'compat_unary_timeout': float,
+    'compat_idle_timeout': float,
+}
 _OLDER = 'tool_return_as_list'
 
 
@@ -96,8 +143,15 @@ def _check(key: str, value: Any) -> None:
         near = get_close_matches(key, _VALUES, n=1)
         hint = f'; did you mean `{near[0]}`?' if near else f'; known: {", ".join(_VALUES)}'
         raise UserError(f'unknown profile key `{key}`{hint}')
-    if value not in _VALUES[key]:
-        raise UserError(f'`{key}` is {value!r}; expected one of {", ".join(map(repr, _VALUES[key]))}')
+    values = _VALUES[key]
+    if isinstance(values, tuple):
+        if value not in values:
+            raise UserError(f'`{key}` is {value!r}; expected one of {", ".join(map(repr, values))}')
+    elif values is bool:
+        if not isinstance(value, bool):
+            raise UserError(f'`{key}` is {value!r}; expected true or false')
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float('inf'):
+        raise UserError(f'`{key}` is {value!r}; expected a number of seconds above 0')
 
 
 def _boolean(key: str, value: Any) -> bool:

@@ -1,0 +1,227 @@
+"""Answers: what came back for one request, repaired, or the error that it is.
+
+Between the SDK's objects and the pure repairs: `Answer` takes what the parent's request gives and returns what the
+parent expects. Timeouts are set here, too. Overrides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from openai import APIConnectionError, AsyncStream
+from openai.types.chat import ChatCompletion
+from pydantic_ai import _model_errors
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelTimeoutError
+from pydantic_ai.messages import FinishReason, ModelResponse
+from pydantic_ai.models import ModelRequestParameters
+
+from oaicompat import _urls
+from oaicompat._completion import completion_in, fold, repair_completion
+from oaicompat._endpoint import Endpoint, Profile
+from oaicompat._envelope import FailureError
+from oaicompat._repair import ChunkRepair, Context, IncompleteError
+from oaicompat._sdk import RepairedStream, as_completion, request_timeout
+from oaicompat._thinking import KNOWN_TAGS, Tags
+from oaicompat.errors import explained, wrong_url
+
+REPAIRS = 'oaicompat'
+"""Key of `ModelResponse.provider_details`: the names of the repairs that were made."""
+
+_CARRIED = 'oaicompat_repairs'
+
+FINISH_REASONS: Mapping[object, FinishReason] = {
+    # Documented by Z.ai, https://docs.z.ai/api-reference/llm/chat-completion; the others seen from gateways.
+    'network_error': 'error',
+    'sensitive': 'content_filter',
+    'model_context_window_exceeded': 'length',
+    'error': 'error',
+    'abort': 'error',
+    'aborted': 'error',
+    'cancelled': 'error',
+    'failed': 'error',
+    'safety': 'content_filter',
+    'SAFETY': 'content_filter',
+    'blocked': 'content_filter',
+    'refusal': 'content_filter',
+    'guardrail_intervened': 'content_filter',
+    'max_tokens': 'length',
+    'MAX_TOKENS': 'length',
+    'model_length': 'length',
+    'end_turn': 'stop',
+    'eos': 'stop',
+    'eos_token': 'stop',
+    'stop_sequence': 'stop',
+    'STOP': 'stop',
+    'complete': 'stop',
+    'COMPLETE': 'stop',
+    'tool_use': 'tool_call',
+    'tool_call': 'tool_call',
+    'TOOL_CALL': 'tool_call',
+}
+"""What finish reasons outside of the API reference mean."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One request's answer, to be repaired.
+
+    Attributes:
+        endpoint: Where the request went.
+        profile: The profile that it was made with.
+        settings: Its settings.
+        parameters: Its parameters; the offered tools are among them.
+    """
+
+    endpoint: Endpoint
+    profile: Profile
+    settings: Mapping[str, Any]
+    parameters: ModelRequestParameters
+
+    async def repaired(self, answer: Awaitable[Any], *, stream: bool) -> Any:
+        """What the parent goes on with: a stream, a completion, or a response that is finished already.
+
+        Raises:
+            ModelAPIError: If the answer is an error, or none at all.
+        """
+        if self.profile.get('compat_repair') == 'off':
+            return await answer
+        try:
+            came = await answer
+        except ModelAPIError as error:
+            # The SDK could not read the body as JSON; the decoder's error still has it.
+            document = getattr(error.__cause__, 'doc', None)
+            if stream or not isinstance(document, str):
+                raise
+            return self._completion(document)
+        if isinstance(came, AsyncStream):
+            repaired = RepairedStream(came, ChunkRepair(self._context), strict=self._strict)
+            return repaired if stream else await self._folded(repaired)
+        return self._completion(came) if isinstance(came, ChatCompletion | str) else came
+
+    def _completion(self, came: ChatCompletion | str) -> Any:
+        repairs: set[str] = set()
+        try:
+            if isinstance(came, str):
+                body = completion_in(came, self._context, repairs)
+            else:
+                body = came.model_dump(exclude_unset=True, warnings=False)
+            fixed = repair_completion(body, self._context, repairs)
+        except FailureError as failure:
+            raise self._error(failure, came) from failure
+        if self._strict and repairs:
+            raise ModelAPIError(self.endpoint.model, f'strict: the answer deviates: {", ".join(sorted(repairs))}')
+        if fixed is body and not isinstance(came, str):
+            return came
+        return as_completion({**fixed, _CARRIED: sorted(repairs)})
+
+    async def _folded(self, stream: RepairedStream) -> Any:
+        try:
+            chunks = await stream.collect()
+            repaired = repair_completion(fold(chunks), self._context, stream.repairs)
+        except FailureError as failure:
+            raise self._error(failure, None) from failure
+        except (IncompleteError, APIConnectionError) as error:
+            raise explained(ModelConnectionError(self.endpoint.model, str(error)), self.endpoint) from error
+        return as_completion({**repaired, _CARRIED: sorted({*stream.repairs, 'request.stream'})})
+
+    def _error(self, failure: FailureError, came: object) -> ModelAPIError:
+        """The error that the same failure would be with a status of its own."""
+        fields = dict(failure.body) if isinstance(failure.body, Mapping) else {'message': failure.message}
+        if failure.status is not None:
+            fields['code'] = failure.status
+        message, retryable = failure.message, None
+        if isinstance(came, str) and '<' in came[:200]:
+            message, retryable = f'{message}; {wrong_url(self.endpoint)}', False
+        error = _model_errors.stream_error(self.endpoint.model, message, fields)
+        error.in_stream = False
+        return explained(error, self.endpoint, retryable=retryable)
+
+    @property
+    def _strict(self) -> bool:
+        return self.profile.get('compat_repair') == 'strict'
+
+    @property
+    def _context(self) -> Context:
+        profile, extra = self.profile, self.settings.get('extra_body')
+        several = extra.get('n') if isinstance(extra, Mapping) else None
+        return Context(
+            model=self.endpoint.model,
+            schemas={name: tool.parameters_json_schema for name, tool in self.parameters.tool_defs.items()},
+            tags=_tags(profile, self.endpoint),
+            closing_only=bool(profile.get('compat_start_with_reasoning')),
+            answer_in_reasoning=bool(profile.get('compat_answer_in_reasoning')),
+            alternatives=isinstance(several, int) and several > 1,
+            cumulative_usage=bool(self.settings.get('openai_continuous_usage_stats')),
+        )
+
+
+def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:
+    default = 'parent' if _urls.is_openai(endpoint.url) else 'ours'
+    return 'parent' if profile.get('compat_repair') == 'off' else profile.get('compat_reasoning_tags', default)
+
+
+def _tags(profile: Profile, endpoint: Endpoint) -> tuple[Tags, ...]:
+    own = profile.get('thinking_tags', KNOWN_TAGS[0])
+    if own is None or _whose_tags(profile, endpoint) != 'ours':
+        return ()
+    return tuple(dict.fromkeys([(own[0], own[1]), *KNOWN_TAGS]))
+
+
+def parent_profile(profile: Profile, endpoint: Endpoint) -> Any:
+    """`profile` as the parent maps an answer with: without its own search for tags where that is not wanted."""
+    return profile if _whose_tags(profile, endpoint) == 'parent' else {**profile, 'thinking_tags': _NO_TAGS}
+
+
+# A pair that no text has: the parent's mapping of whole answers needs one.
+_NO_TAGS = ('\x00oaicompat', '\x00/oaicompat')
+
+
+def taken_repairs(response: object) -> list[str]:
+    """The names that `Answer` put on a completion, taken off it."""
+    extra = getattr(response, 'model_extra', None)
+    return list(extra.pop(_CARRIED, ())) if isinstance(extra, dict) else []
+
+
+def with_repairs(response: ModelResponse, repairs: Iterable[str]) -> ModelResponse:
+    """`response` with the names of the repairs that were made, if there are any."""
+    if names := sorted(repairs):
+        response.provider_details = {**(response.provider_details or {}), REPAIRS: names}
+    return response
+
+
+@contextmanager
+def errors_explained(endpoint: Endpoint) -> Iterator[None]:
+    """What is raised inside carries what else the server said."""
+    try:
+        yield
+    except ModelAPIError as error:
+        raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
+
+
+def with_timeout(settings: Any, profile: Profile, *, stream: bool) -> Any:
+    """`settings` with a limit on connecting, and on each read: a stream that is silent for longer has stalled."""
+    read = profile.get('compat_idle_timeout' if stream else 'compat_unary_timeout', _PATIENCE)
+    return {**settings, 'timeout': request_timeout(profile.get('compat_connect_timeout', _CONNECT), read)}
+
+
+@asynccontextmanager
+async def deadline(model: str, profile: Profile) -> AsyncIterator[None]:
+    """A limit on the whole of an answer that does not stream, retries included.
+
+    Raises:
+        ModelTimeoutError: If it takes longer.
+    """
+    seconds = profile.get('compat_unary_timeout', _PATIENCE)
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise ModelTimeoutError(model, f'no answer within {seconds:g} s (knob: compat_unary_timeout)') from error
+
+
+_PATIENCE = 600.0
+_CONNECT = 30.0

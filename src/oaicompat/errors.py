@@ -1,0 +1,166 @@
+"""Errors: pydantic-ai's own classes, with what else the server said about them.
+
+`is_retryable()` tells whether the same request may succeed later; errors that come out of our models carry the answer
+as `.retryable`, and `.retry_after` in seconds also where only the body tells it. `explained()` adds both, and a hint
+where the cause is a wrong base URL or a key that was withheld.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from openai import APIConnectionError, APIStatusError
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    UserError,
+)
+
+from oaicompat._endpoint import Endpoint
+from oaicompat._lessons import complaints
+
+__all__ = ('is_retryable',)
+
+_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
+_CONTEXT_LENGTH = re.compile(
+    r'context[ _](?:length|window|size)|maximum (?:context|number of tokens)|too many (?:input )?tokens'
+    r'|prompt is too long|exceeds? (?:the )?(?:available )?context',
+    re.IGNORECASE,
+)
+_TEMPLATE = re.compile(
+    r'chat[ _]template|jinja|roles must alternate|template error|system message must be', re.IGNORECASE
+)
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether the request that `error` answers may succeed when it is sent again as it is.
+
+    Timeouts, faults of the connection, streams that broke off and the statuses 408, 409, 425, 429 and 5xx are; a
+    request that the server will not take as it is (other 4xx), an exhausted quota, a context that is too long and an
+    error of the chat template, whatever status they come with, are not.
+
+    Args:
+        error: An error of pydantic-ai, of the SDK, or any other; of a group, all must be retryable.
+    """
+    told = getattr(error, 'retryable', None)
+    if isinstance(told, bool):
+        return told
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_retryable, error.exceptions))
+    if isinstance(error, ModelContextWindowExceededError | ModelQuotaExceededError | UserError):
+        return False
+    if isinstance(error, ModelHTTPError | APIStatusError):
+        return _status_is_retryable(error.status_code, error.body)
+    if isinstance(error, ModelConnectionError | APIConnectionError | TimeoutError | ConnectionError):
+        return True
+    # An error in a stream, or a body that could not be read: the server's fault, and not of the request.
+    return isinstance(error, ModelAPIError)
+
+
+def _status_is_retryable(status: int, body: object) -> bool:
+    texts = list(complaints(body))
+    if any(pattern.search(text) for text in texts for pattern in (_CONTEXT_LENGTH, _TEMPLATE)):
+        return False
+    return status in _RETRYABLE_STATUSES or status >= _SERVER_ERROR
+
+
+_SERVER_ERROR = 500
+
+_Error = TypeVar('_Error', bound=ModelAPIError)
+
+
+def explained(error: _Error, endpoint: Endpoint, *, retryable: bool | None = None) -> _Error:
+    """`error` with `.retryable`, `.retry_after` and, where the cause is at the caller's end, a hint."""
+    facts: Any = error
+    facts.retryable = is_retryable(error) if retryable is None else retryable
+    if getattr(error, 'retry_after', None) is None:
+        facts.retry_after = retry_after(error)
+    if isinstance(error, ModelHTTPError) and (hint := _hint(error, endpoint)) and hint not in str(error):
+        error.hint = f'{error.hint}. {hint}' if error.hint else hint
+        error.message = f'{error.message}. {hint}'
+        error.args = (error.message,)
+    return error
+
+
+def retry_after(error: ModelAPIError) -> float | None:
+    """Seconds that the server asked to wait: from its header, or from the words of its body."""
+    headers = getattr(error, 'headers', None) or {}
+    for name, unit in (('retry-after-ms', 1000), ('retry-after', 1)):
+        if (seconds := _seconds(headers.get(name))) is not None:
+            return seconds / unit
+    for text in _all_texts(getattr(error, 'body', None)):
+        if found := _WAIT.search(text):
+            minutes = float(found['minutes'] or 0)
+            return minutes * 60 + float(found['number']) / (1000 if found['unit'] == 'ms' else 1)
+    return None
+
+
+_WAIT = re.compile(
+    r'(?:retry|try)[\w ]{0,30}?(?:after|in)\W{0,3}'
+    r'(?:(?P<minutes>\d+)m(?!s)\s*)?(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)',
+    re.IGNORECASE,
+)
+_DELAY = re.compile(r'\d+(?:\.\d+)?s')
+
+
+def _all_texts(body: object) -> list[str]:
+    """The words of an error body; a delay that stands in a field of its own is put into words."""
+    texts = list(complaints(body))
+    stack = [body]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if key in ('retryDelay', 'retry_after', 'retry_delay', 'retry_after_seconds') and item is not None:
+                    number = str(item)
+                    texts.append(f'retry in {number if _DELAY.fullmatch(number) else f"{number}s"}')
+                else:
+                    stack.append(item)
+        elif isinstance(value, list):
+            stack.extend(value)
+    return texts
+
+
+def _seconds(value: object) -> float | None:
+    """A header's value as seconds: a number, or a date."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    try:
+        return max(float(value), 0.0)
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError):
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max((when - datetime.now(UTC)).total_seconds(), 0.0)
+
+
+def _hint(error: ModelHTTPError, endpoint: Endpoint) -> str | None:
+    match error.status_code:
+        case 401 if endpoint.withheld:
+            names = ' and '.join(endpoint.withheld)
+            return (
+                f'{names} was not sent: a key goes only to the host that it is for, and not to {endpoint.shown}. '
+                'Pass a key for this server as `api_key`'
+            )
+        case 404 | 405 if endpoint.unversioned and not _names_model(error):
+            return wrong_url(endpoint)
+    return None
+
+
+def _names_model(error: ModelHTTPError) -> bool:
+    return any('model' in text.lower() for text in complaints(error.body))
+
+
+def wrong_url(endpoint: Endpoint) -> str:
+    """What to look at where something else than the API answered."""
+    cure = '; does it lack /v1?' if endpoint.unversioned else ''
+    return f'`base_url` is {endpoint.shown}, and its /chat/completions was asked{cure}'
