@@ -14,17 +14,19 @@ from typing import Any
 
 from openai import APIConnectionError, AsyncStream
 from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 from pydantic_ai import _model_errors
 from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelTimeoutError
 from pydantic_ai.messages import FinishReason, ModelResponse
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 
 from oaicompat import _urls
 from oaicompat._completion import completion_in, fold, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
-from oaicompat._sdk import RepairedStream, as_completion, request_timeout
+from oaicompat._responses import EventRepair, repair_response, response_in
+from oaicompat._sdk import RepairedStream, as_completion, as_response, request_timeout
 from oaicompat._thinking import KNOWN_TAGS, Tags
 from oaicompat.errors import explained, wrong_url
 
@@ -74,12 +76,14 @@ class Answer:
         profile: The profile that it was made with.
         settings: Its settings.
         parameters: Its parameters; the offered tools are among them.
+        responses: Whether it went to `/responses`.
     """
 
     endpoint: Endpoint
     profile: Profile
     settings: Mapping[str, Any]
     parameters: ModelRequestParameters
+    responses: bool = False
 
     async def repaired(self, answer: Awaitable[Any], *, stream: bool) -> Any:
         """What the parent goes on with: a stream, a completion, or a response that is finished already.
@@ -98,25 +102,31 @@ class Answer:
                 raise
             return self._completion(document)
         if isinstance(came, AsyncStream):
-            repaired = RepairedStream(came, ChunkRepair(self._context), strict=self._strict)
+            repair = EventRepair(self._context) if self.responses else ChunkRepair(self._context)
+            repaired = RepairedStream(came, repair, strict=self._strict, typed=self.responses)
             return repaired if stream else await self._folded(repaired)
-        return self._completion(came) if isinstance(came, ChatCompletion | str) else came
+        return self._completion(came) if isinstance(came, ChatCompletion | Response | str) else came
 
-    def _completion(self, came: ChatCompletion | str) -> Any:
+    def _completion(self, came: ChatCompletion | Response | str) -> Any:
         repairs: set[str] = set()
+        whole = repair_response if self.responses else repair_completion
         try:
-            if isinstance(came, str):
-                body = completion_in(came, self._context, repairs)
-            else:
-                body = came.model_dump(exclude_unset=True, warnings=False)
-            fixed = repair_completion(body, self._context, repairs)
+            body = self._body(came, repairs)
+            fixed = whole(body, self._context, repairs)
         except FailureError as failure:
             raise self._error(failure, came) from failure
         if self._strict and repairs:
             raise ModelAPIError(self.endpoint.model, f'strict: the answer deviates: {", ".join(sorted(repairs))}')
         if fixed is body and not isinstance(came, str):
             return came
-        return as_completion({**fixed, _CARRIED: sorted(repairs)})
+        made = as_response if self.responses else as_completion
+        return made({**fixed, _CARRIED: sorted(repairs)})
+
+    def _body(self, came: ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:
+        if not isinstance(came, str):
+            # What was not sent is not there; what was sent is as it was, of whatever type.
+            return came.model_dump(exclude_unset=True, warnings=False)
+        return response_in(came, repairs) if self.responses else completion_in(came, self._context, repairs)
 
     async def _folded(self, stream: RepairedStream) -> Any:
         try:
@@ -188,9 +198,14 @@ def taken_repairs(response: object) -> list[str]:
 
 def with_repairs(response: ModelResponse, repairs: Iterable[str]) -> ModelResponse:
     """`response` with the names of the repairs that were made, if there are any."""
-    if names := sorted(repairs):
-        response.provider_details = {**(response.provider_details or {}), REPAIRS: names}
+    name_repairs(response, repairs)
     return response
+
+
+def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str]) -> None:
+    """List the repairs that were made in the answer's provider details, if there are any."""
+    if names := sorted(repairs):
+        answer.provider_details = {**(answer.provider_details or {}), REPAIRS: names}
 
 
 @contextmanager

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Collection, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError, Timeout
 from openai._streaming_cleanup import drain_response_async
 from openai._types import RequestOptions
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 from typing_extensions import override
 
 from oaicompat._envelope import FailureError
-from oaicompat._repair import ChunkRepair, IncompleteError
+from oaicompat._repair import IncompleteError
 from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, read_values
 
 # What AsyncOpenAI fills from the environment where its caller gave none: arguments and attributes by these names.
@@ -94,14 +95,34 @@ async def post_json(client: AsyncOpenAI, url: str, body: Mapping[str, Any]) -> o
         return None
 
 
-class RepairedStream(AsyncStream[ChatCompletionChunk]):
-    """The chunks of a stream, read and repaired by us, over the SDK's response.
+class Repair(Protocol):
+    """What repairs the values of one stream; `ChunkRepair` and `EventRepair` do."""
+
+    repairs: set[str]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is whole."""
+
+    def feed(self, value: dict[str, Any], /) -> list[dict[str, Any]]:
+        """The values that one becomes."""
+
+    def finish(self, *, announced: bool) -> list[dict[str, Any]]:
+        """What is still held."""
+
+
+class RepairedStream(AsyncStream[Any]):
+    """The chunks or events of a stream, read and repaired by us, over the SDK's response.
 
     Attributes:
         repairs: Names of the repairs made so far.
+        on_end: Called when the stream was read to its end.
     """
 
-    def __init__(self, stream: AsyncStream[ChatCompletionChunk], repair: ChunkRepair, *, strict: bool = False) -> None:
+    def __init__(self, stream: AsyncStream[Any], repair: Repair, *, strict: bool = False, typed: bool = False) -> None:
+        """Take over `stream`; with `typed`, an event's type stands in for a value's own where that is missing."""
+        self.on_end: Callable[[], None] | None = None
+        self._typed = typed
         # Not the parent's: it would make a second iterator over the same response.
         self.response = stream.response
         self._cast_to = stream._cast_to
@@ -137,12 +158,14 @@ class RepairedStream(AsyncStream[ChatCompletionChunk]):
             await self.response.aclose()
 
     @override
-    async def __stream__(self) -> AsyncIterator[ChatCompletionChunk]:
+    async def __stream__(self) -> AsyncIterator[Any]:
         try:
             async for chunk in self._chunks():
                 self._check()
                 yield self._as_model(chunk)
             self._check()
+            if self.on_end is not None:
+                self.on_end()
         except FailureError as failure:
             raise self._api_error(failure.message, failure.body, failure.status) from failure
         except IncompleteError as error:
@@ -155,13 +178,14 @@ class RepairedStream(AsyncStream[ChatCompletionChunk]):
     async def _chunks(self) -> AsyncIterator[dict[str, Any]]:
         announced = seen = False
         try:
-            async for event in self._iter_events():
-                for value in read_values(cast(Event, event), self.repairs):
+            async for sse in self._iter_events():
+                event = cast(Event, sse)
+                for value in read_values(event, self.repairs):
                     seen = True
                     if value is DONE:
                         announced = True
                         break
-                    for chunk in self._repair.feed(_as_chunk(value)):
+                    for chunk in self._repair.feed(self._as_object(value, event)):
                         yield chunk
                 if announced:
                     await self._drain()
@@ -181,8 +205,15 @@ class RepairedStream(AsyncStream[ChatCompletionChunk]):
         if self.response.http_version == 'HTTP/1.1':
             await drain_response_async(self.response)
 
-    def _as_model(self, chunk: dict[str, Any]) -> ChatCompletionChunk:
+    def _as_model(self, chunk: dict[str, Any]) -> Any:
         return self._client._process_response_data(data=chunk, cast_to=self._cast_to, response=self.response)
+
+    def _as_object(self, value: object, event: Event) -> dict[str, Any]:
+        if isinstance(value, ErrorText):
+            raise FailureError(str(value), {'message': str(value)})
+        if not isinstance(value, dict):
+            raise FailureError(f'expected a JSON object in the stream, got {json.dumps(value)[:200]}', None)
+        return {'type': event.type, **value} if self._typed and event.type and 'type' not in value else value
 
     def _check(self) -> None:
         if self._strict and self.repairs:
@@ -202,17 +233,14 @@ class RepairedStream(AsyncStream[ChatCompletionChunk]):
         return f'expected an event stream and got none ({kind}): {start!r}'
 
 
-def _as_chunk(value: object) -> dict[str, Any]:
-    if isinstance(value, ErrorText):
-        raise FailureError(str(value), {'message': str(value)})
-    if not isinstance(value, dict):
-        raise FailureError(f'expected a JSON object in the stream, got {json.dumps(value)[:200]}', None)
-    return value
-
-
 def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
     """`body` as the SDK makes a completion of a response, without validation."""
     return ChatCompletion.construct(**body)
+
+
+def as_response(body: Mapping[str, Any]) -> Response:
+    """`body` as the SDK makes a response of the Responses API, without validation."""
+    return Response.construct(**body)
 
 
 def request_timeout(connect: float, read: float) -> Timeout:

@@ -7,9 +7,8 @@ calls `super()` and works on what it gave; `tests/test_seams.py` lists them all.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from contextvars import ContextVar
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -39,6 +38,7 @@ from oaicompat._answers import (
     Answer,
     deadline,
     errors_explained,
+    name_repairs,
     parent_profile,
     taken_repairs,
     with_repairs,
@@ -49,17 +49,15 @@ from oaicompat._history import makes_tool_message, result_texts, settled, settle
 from oaicompat._lessons import MAX_CORRECTIONS, REFUSED
 from oaicompat._providers import resolve
 from oaicompat._repair import INLINE
+from oaicompat._sdk import RepairedStream
 from oaicompat._toolcalls import WHOLE
 from oaicompat._toolreturns import is_list_return
 from oaicompat.errors import explained
-from oaicompat.profile import CompatibleModelProfile, split
+from oaicompat.profile import CompatibleModelProfile, pinned, pinned_profile, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
 
 _Answer = TypeVar('_Answer')
-
-# The profile that the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
-_PINNED: ContextVar[tuple[object, Mapping[str, Any]] | None] = ContextVar('oaicompat_pinned_profile', default=None)
 
 
 class _Compatible(Model[AsyncOpenAI]):
@@ -131,9 +129,8 @@ class _Compatible(Model[AsyncOpenAI]):
     @override
     def profile(self) -> CompatibleModelProfile:  # the parent's is cached for good
         """The resolved profile: caller's over learned over server row over provider's."""
-        pinned = _PINNED.get()
-        if pinned is not None and pinned[0] is self:
-            return cast(CompatibleModelProfile, pinned[1])
+        if (held := pinned_profile(self)) is not None:
+            return cast(CompatibleModelProfile, held)
         version = self._endpoint.version
         if version != self._profile_version:
             self.__dict__.pop('profile', None)
@@ -161,7 +158,7 @@ class _Compatible(Model[AsyncOpenAI]):
         while True:
             profile = await self._settled_profile(messages)
             try:
-                with _pinned(self, profile):
+                with pinned(self, profile):
                     return await send()
             except ModelHTTPError as error:
                 self._endpoint.recognise(server=(error.headers or {}).get('server'))
@@ -173,6 +170,13 @@ class _Compatible(Model[AsyncOpenAI]):
                 raise explained(told, self._endpoint)  # noqa: B904  # it keeps its own cause
             except ModelAPIError as error:
                 raise explained(error, self._endpoint)  # noqa: B904  # it keeps its own cause
+
+    def _timed(self, model_settings: Any, profile: Mapping[str, Any], *, stream: bool) -> tuple[Any, Any]:
+        """The settings with our timeouts, and the limit on the whole, where neither is the caller's affair."""
+        if not self._own_client or model_settings.get('timeout') is not None:
+            return model_settings, nullcontext()
+        limit = nullcontext() if stream else deadline(self.model_name, profile)
+        return with_timeout(model_settings, profile, stream=stream), limit
 
     async def _settled_profile(self, messages: list[ModelMessage]) -> Mapping[str, Any]:
         """The profile for one request, with `compat_tool_return` decided."""
@@ -206,12 +210,11 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
         async def send() -> Any:
             profile = self.profile
+            settings, limit = self._timed(model_settings, profile, stream=stream)
             streamed = stream or profile.get('compat_stream') == 'always'
-            ours = self._own_client and model_settings.get('timeout') is None
-            settings = with_timeout(model_settings, profile, stream=streamed) if ours else model_settings
-            answer = Answer(self._endpoint, profile, settings, model_request_parameters)
-            async with deadline(self.model_name, profile) if ours and not stream else nullcontext():
+            async with limit:
                 came = create(messages, cast(Any, streamed), settings, model_request_parameters)
+                answer = Answer(self._endpoint, profile, settings, model_request_parameters)
                 return await answer.repaired(came, stream=stream)
 
         return await self._adapting(messages, send)
@@ -241,7 +244,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         repairs = taken_repairs(response)
         if 'thinking.closing_tag' in repairs:
             self._endpoint.note('thinking.closing_tag', {'compat_start_with_reasoning': True}, 'a lone closing tag')
-        with _pinned(self, parent_profile(self.profile, self._endpoint)):
+        with pinned(self, parent_profile(self.profile, self._endpoint)):
             made = super()._process_response(response, **options)
         return with_repairs(made, repairs)
 
@@ -341,9 +344,29 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
         self, messages: list[ModelMessage], stream: bool, model_settings: Any, model_request_parameters: Any
     ) -> Any:
         create = super()._responses_create
-        return await self._adapting(
-            messages, lambda: create(messages, cast(Any, stream), model_settings, model_request_parameters)
-        )
+
+        async def send() -> Any:
+            profile = self.profile
+            settings, limit = self._timed(model_settings, profile, stream=stream)
+            async with limit:
+                came = create(messages, cast(Any, stream), settings, model_request_parameters)
+                answer = Answer(self._endpoint, profile, settings, model_request_parameters, responses=True)
+                return await answer.repaired(came, stream=stream)
+
+        return await self._adapting(messages, send)
+
+    @override
+    def _process_response(self, response: Any, *args: Any, **options: Any) -> ModelResponse:
+        repairs = taken_repairs(response)
+        return with_repairs(super()._process_response(response, *args, **options), repairs)
+
+    @override
+    async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
+        with errors_explained(self._endpoint):
+            streamed = await super()._process_streamed_response(response, *args, **options)
+        if isinstance(response, RepairedStream):
+            response.on_end = lambda: name_repairs(streamed, response.repairs)
+        return streamed
 
     @override
     async def _map_tool_return_output(self, part: ToolReturnPart) -> Any:
@@ -366,12 +389,3 @@ def mixed(base: type[OpenAIChatModel]) -> type[OpenAICompatibleModel]:
     doc = f'`{base.__name__}` with `OpenAICompatibleModel` in front of it.'
     made = type(name, (OpenAICompatibleModel, base), {'__doc__': doc, '__module__': __name__})
     return cast(type[OpenAICompatibleModel], made)
-
-
-@contextmanager
-def _pinned(model: object, profile: Mapping[str, Any]) -> Iterator[None]:
-    token = _PINNED.set((model, profile))
-    try:
-        yield
-    finally:
-        _PINNED.reset(token)

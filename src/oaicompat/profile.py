@@ -6,7 +6,9 @@ already, that key is the knob. Precedence: caller's profile, learned, server row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
@@ -159,3 +161,23 @@ def _boolean(key: str, value: Any) -> bool:
     if text not in ('true', 'false'):
         raise UserError(f'`{key}` is {value!r}; expected true or false')
     return text == 'true'
+
+
+# The profile that the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
+_PINNED: ContextVar[tuple[object, Mapping[str, Any]] | None] = ContextVar('oaicompat_pinned_profile', default=None)
+
+
+@contextmanager
+def pinned(model: object, profile: Mapping[str, Any]) -> Iterator[None]:
+    """Hold `model` to `profile` meanwhile."""
+    token = _PINNED.set((model, profile))
+    try:
+        yield
+    finally:
+        _PINNED.reset(token)
+
+
+def pinned_profile(model: object) -> Mapping[str, Any] | None:
+    """The profile that `model` is held to, if it is."""
+    held = _PINNED.get()
+    return held[1] if held is not None and held[0] is model else None
