@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version as _version
 
+from oaicompat.errors import is_retryable
 from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat.profile import CompatibleModelProfile
 from oaicompat.routing import infer_model
@@ -15,6 +16,7 @@ __all__ = [
     'OpenAICompatibleResponsesModel',
     'Server',
     'infer_model',
+    'is_retryable',
     'register_server',
 ]
 
