@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from array import array
 from collections import UserList, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, Field, RootModel, computed_field
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
     BinaryContent,
@@ -23,6 +24,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+from pydantic_core import PydanticSerializationError
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat._toolreturns import element_texts, listed, settle
@@ -50,6 +52,15 @@ class Pair:
 
     def __iter__(self) -> Iterator[str]:
         return iter('ab')
+
+
+class Secretive(BaseModel):
+    password: str = Field(default='made-up', exclude=True)
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @property
+    def ratio(self) -> float:
+        return 1 / 0
 
 
 class Foreign:
@@ -123,7 +134,7 @@ LISTS: dict[str, tuple[Any, list[dict[str, str]]]] = {
     'dict keys': ({'a': 1, 'b': 2}.keys(), AB),
     'dict values': ({'a': 1, 'b': 2}.values(), texts('1', '2')),
     'dict items': ({'a': 1}.items(), texts('["a",1]')),
-    'foreign iterable': (Foreign(), AB),
+    'array': (array('i', [1, 2]), texts('1', '2')),
     'map': (map(str, [1, 2]), texts('1', '2')),
     'nested range': ([range(2), {'r': range(1)}], texts('[0,1]', '{"r":[0]}')),
 }
@@ -232,6 +243,25 @@ async def test_nested_generators_replay(form: str) -> None:
     first = await tool_messages(model(form), history(part))
     assert await tool_messages(model(form), history(part)) == first
     assert first[0]['content'] == '{"rows":["a","b"],"more":[["a","b"]]}'
+
+
+async def test_what_the_parent_cant_serialise_is_its_error() -> None:
+    """Iterating what is no list would lose or leak: a table gives its column names, a model its secret fields."""
+    for value in (Foreign(), [Foreign()], Secretive()):
+        messages = history(returned(value))
+        with pytest.raises((PydanticSerializationError, ZeroDivisionError)):
+            await tool_messages(model(), messages)
+
+
+async def test_a_generator_that_fails_fails_again() -> None:
+    def failing() -> Iterator[str]:
+        yield 'a'
+        raise LookupError('half')
+
+    messages = history(returned(failing()))
+    for _ in range(2):
+        with pytest.raises(LookupError, match='half'):
+            await tool_messages(model(), messages)
 
 
 def test_settle_returns_the_object_itself_where_nothing_changes() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from openai import APIConnectionError, AsyncOpenAI
+from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 
 from oaicompat import _templates, _urls
@@ -83,8 +83,8 @@ class Endpoint:
         if stamped or timings is not None or (server or '').startswith(LLAMA_CPP):
             MEMORY.recognise(self.url, LLAMA_CPP)
 
-    def learn(self, profile: Profile, error: ModelHTTPError, effective: Callable[[], Profile]) -> bool:
-        """Whether `error` taught something that makes the next try another request.
+    def learn(self, profile: Profile, error: ModelHTTPError, effective: Callable[[], Profile]) -> Lesson | None:
+        """What `error` taught, if that makes the next try another request.
 
         Args:
             profile: The profile that the refused request was made with.
@@ -93,33 +93,43 @@ class Endpoint:
         """
         sent = sent_body(error)
         if sent is None or profile.get('compat_adapt', 'on') == 'off':
-            return False
+            return None
         learned = lesson(profile, sent, error.status_code, error.body)
         if learned is None:
-            return False
-        news = MEMORY.learn(self.url, self.model, learned)
-        knobs = ', '.join(f'{key}={value!r}' for key, value in learned.profile.items())
+            return None
+        MEMORY.learn(self.url, self.model, learned)
         after = effective()
         if any(after.get(key) != value for key, value in learned.profile.items()):
+            knobs = _knobs(learned)
             error.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
-            return False
-        if news:
+            return None
+        return learned
+
+    def confirm(self, learned: Lesson, error: ModelHTTPError) -> None:
+        """Say once that what `error` taught has helped."""
+        if MEMORY.confirm(self.url, self.model, learned.name):
             logger.warning(
                 '%s at %s refused a request (HTTP %d, %s): sent again with %s. Set it in `profile` to save the try.',
                 self.model,
                 self.shown,
                 error.status_code,
                 learned.because,
-                knobs,
+                _knobs(learned),
             )
-        return True
+
+    def unlearn(self, learned: Lesson) -> None:
+        """Drop a lesson that did not help; one that helped before stays."""
+        if not MEMORY.confirmed(self.url, self.model, learned.name):
+            MEMORY.unlearn(self.url, self.model, learned.name)
 
     def note(self, name: str, profile: Profile, because: str) -> None:
         """Remember what was found out without a refusal."""
         if MEMORY.learn(self.url, self.model, Lesson(name, profile, because)):
             logger.debug('%s at %s: %s=%s, by %s', self.model, self.shown, name, dict(profile), because)
 
-    async def form_for_lists(self, client: AsyncOpenAI, effective: Callable[[], Profile]) -> str:
+    async def form_for_lists(
+        self, client: AsyncOpenAI, settings: Mapping[str, Any], effective: Callable[[], Profile]
+    ) -> str:
         """What `auto` means for a list tool return here; llama.cpp is asked once."""
         if not self.is_llama_cpp:
             return 'native'
@@ -127,20 +137,24 @@ class Endpoint:
             return 'joined'
         async with self._asking():
             known: str = effective().get('compat_tool_return', 'auto')
-            return known if known != 'auto' else await self._ask_template(client)
+            return known if known != 'auto' else await self._ask_template(client, settings)
 
-    async def _ask_template(self, client: AsyncOpenAI) -> str:
+    async def _ask_template(self, client: AsyncOpenAI, settings: Mapping[str, Any]) -> str:
         url = f'{_urls.server_root(self.url)}/apply-template'
-        try:
-            answer = await post_json(client, url, _templates.question(self.model))
-        except APIConnectionError:
-            return 'joined'  # not kept: the next request asks again
-        form = 'native' if _templates.keeps_elements(answer) else 'joined'
-        because = 'no answer from' if answer is None else 'the prompt that comes from'
-        self.note('request.tool_return', {'compat_tool_return': form}, f'{because} {_urls.without_credentials(url)}')
+        answer = await post_json(client, url, _templates.question(self.model), settings)
+        form = 'native' if _templates.keeps_elements(answer.value) else 'joined'
+        # A server that is loading, busy or wants another key says nothing of the template: the next request asks again.
+        if answer.final:
+            because = 'no answer from' if answer.value is None else 'the prompt that comes from'
+            shown = _urls.without_credentials(url)
+            self.note('request.tool_return', {'compat_tool_return': form}, f'{because} {shown}')
         return form
 
     def _asking(self) -> asyncio.Lock:
         """One lock for each question and event loop, so that a burst of first calls asks once."""
         locks = _ASKING.setdefault(asyncio.get_running_loop(), {})
         return locks.setdefault((self.url, self.model), asyncio.Lock())
+
+
+def _knobs(learned: Lesson) -> str:
+    return ', '.join(f'{key}={value!r}' for key, value in learned.profile.items())

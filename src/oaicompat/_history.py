@@ -25,6 +25,14 @@ def makes_tool_message(part: Any) -> bool:
     return isinstance(part, ToolReturnPart) or (part.part_kind == 'retry-prompt' and part.tool_name is not None)
 
 
+def taken(parts: list[Any], tool_call_id: str) -> Any:
+    """The first of `parts` with that id, taken out; `None` for a message that none of them made."""
+    for index, part in enumerate(parts):
+        if part.tool_call_id == tool_call_id:
+            return parts.pop(index)
+    return None
+
+
 def result_texts(part: Any) -> list[str] | None:
     """The texts that a list return consists of; `None` where the parent's message stands."""
     return element_texts(part) if isinstance(part, ToolReturnPart) else None

@@ -62,15 +62,25 @@ class Rule:
     evidence: str
 
 
-_MESSAGE_INDEX = re.compile(r'\b(?:messages|input)(?:\.|\[|\\?\[)(\d+)')
-# A complaint about some other field of a message is no complaint about its content.
+_MESSAGE_INDEX = re.compile(r'\b(?:messages|input)(?:\.|\[)(\d+)')
+# A complaint about the content of a message, or one that names no field at all; any other is about something else.
+_ABOUT_CONTENT = re.compile(
+    r'\bcontent\b|\bmessages?(?:\[|\.)\d|\binput(?:\[|\.)\d|role:tool|\btool (?:message|result|output)',
+    re.IGNORECASE,
+)
+_NAMES_NOTHING = re.compile(
+    r'^\W*(?:input should be|invalid type\b|str type|expected (?:a )?str|failed to deserialize|json: cannot unmarshal'
+    r'|cannot deserialize|got an? (?:list|array)\b|\[)',
+    re.IGNORECASE,
+)
 _OTHER_FIELD = re.compile(r'tool_calls|arguments|tool_call_id|\bname\b|response_format|parameters', re.IGNORECASE)
 
 
 def _sent_list_results(sent: Body, complaint: str) -> bool:
     """Whether a list tool result was sent, in the message that the complaint names where it names one."""
     messages = sent.get('messages', sent.get('input'))
-    if not isinstance(messages, list) or _OTHER_FIELD.search(complaint):
+    about = _ABOUT_CONTENT.search(complaint) or _NAMES_NOTHING.search(complaint)
+    if not isinstance(messages, list) or not about or _OTHER_FIELD.search(complaint):
         return False
     if found := _MESSAGE_INDEX.search(complaint):
         messages = messages[int(found[1]) :][:1]
@@ -155,12 +165,14 @@ def _of_mapping(body: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def _place(body: Mapping[Any, Any]) -> str:
-    """The field an error object names: OpenAI's `param`, pydantic's `loc`."""
-    loc = body.get('loc')
-    if isinstance(loc, list | tuple):
-        return '.'.join(str(step) for step in loc if step != 'body')
-    param = body.get('param')
-    return param if isinstance(param, str) else ''
+    """The field an error object names: OpenAI's `param`, pydantic's `loc`, a validator's `path`."""
+    for key in ('loc', 'param', 'path'):
+        value = body.get(key)
+        if isinstance(value, list | tuple):
+            return '.'.join(str(step) for step in value if step != 'body')
+        if isinstance(value, str):
+            return value
+    return ''
 
 
 def _json(text: str) -> object:
@@ -175,6 +187,7 @@ def _json(text: str) -> object:
 @dataclass
 class _Entry:
     lessons: dict[str, Lesson] = field(default_factory=dict)
+    confirmed: set[str] = field(default_factory=set)
     version: int = 0
 
 
@@ -217,6 +230,28 @@ class Memory:
             entry.lessons[learned.name] = learned
             entry.version = self._version
             return True
+
+    def confirm(self, endpoint: str, model: str, name: str) -> bool:
+        """Keep that the lesson of that name has helped; returns whether that is news."""
+        with self._lock:
+            entry = self._entries.get((endpoint, model))
+            if entry is None or name not in entry.lessons or name in entry.confirmed:
+                return False
+            entry.confirmed.add(name)
+            return True
+
+    def confirmed(self, endpoint: str, model: str, name: str) -> bool:
+        """Whether the lesson of that name has helped."""
+        entry = self._entries.get((endpoint, model))
+        return entry is not None and name in entry.confirmed
+
+    def unlearn(self, endpoint: str, model: str, name: str) -> None:
+        """Drop the lesson of that name again: it did not help."""
+        with self._lock:
+            entry = self._entries.get((endpoint, model))
+            if entry is not None and entry.lessons.pop(name, None) is not None:
+                self._version += 1
+                entry.version = self._version
 
     def forget(self, endpoint: str, model: str) -> None:
         """Drop what was learned for `endpoint` and `model`, and what kind of server the endpoint was taken for."""

@@ -13,9 +13,18 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Protocol, Self, cast
+from typing import Any, NamedTuple, Protocol, Self, cast
 
-from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAIError, Timeout
+from openai import (
+    APIConnectionError,
+    APIError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncOpenAI,
+    AsyncStream,
+    OpenAIError,
+    Timeout,
+)
 from openai._streaming_cleanup import drain_response_async
 from openai._types import RequestOptions
 from openai.types.chat import ChatCompletion
@@ -75,24 +84,44 @@ def record_bodies(client: AsyncOpenAI, bodies: list[dict[str, Any]]) -> Iterator
         client._client.event_hooks = hooks
 
 
-async def post_json(client: AsyncOpenAI, url: str, body: Mapping[str, Any]) -> object:
-    """What `url` answers to `body`, or `None` where it can't be asked; no retries.
+class Asked(NamedTuple):
+    """What a server answered to a question beside the API.
+
+    Attributes:
+        value: The JSON value, or `None` where there was none.
+        final: Whether asking again would give the same.
+    """
+
+    value: object
+    final: bool
+
+
+_SETTLED = frozenset({400, 404, 405, 410, 500, 501})  # 500: the template itself failed
+
+
+async def post_json(
+    client: AsyncOpenAI, url: str, body: Mapping[str, Any], settings: Mapping[str, Any] | None = None
+) -> Asked:
+    """What `url` answers to `body`; no retries, no exceptions.
 
     Args:
         client: Whose credentials and connections to use.
         url: An absolute URL on the client's own server.
         body: Sent as JSON.
-
-    Raises:
-        APIConnectionError: If the server can't be reached, which says nothing about `url`.
+        settings: The model settings of the request at hand: its headers go along, its timeout holds.
     """
+    settings = settings or {}
+    given = settings.get('timeout')
+    seconds = min(_ASKING_TIMEOUT, given) if isinstance(given, int | float) else _ASKING_TIMEOUT
+    options: RequestOptions = {'max_retries': 0, 'timeout': seconds, 'headers': settings.get('extra_headers') or {}}
     try:
-        options: RequestOptions = {'max_retries': 0, 'timeout': _ASKING_TIMEOUT}
-        return await client.post(url, cast_to=object, body=body, options=options)
-    except APIConnectionError:
-        raise
-    except (OpenAIError, ValueError):  # refused, or answered with something that is no JSON
-        return None
+        return Asked(await client.post(url, cast_to=object, body=body, options=options), final=True)
+    except APITimeoutError:
+        return Asked(None, final=True)  # a template takes no time: nobody is going to answer
+    except APIStatusError as error:
+        return Asked(None, final=error.status_code in _SETTLED)
+    except (OpenAIError, ValueError) as error:
+        return Asked(None, final=isinstance(error, ValueError))
 
 
 class Repair(Protocol):

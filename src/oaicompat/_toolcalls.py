@@ -34,6 +34,8 @@ class _Slot:
     id: str | None = None
     name: str = ''
     arguments: str = ''
+    last: str = ''  # the newest fragment, as long as each one repeated the one before
+    growing: bool = True
 
 
 @dataclass
@@ -178,7 +180,9 @@ class ToolCalls:
         if not text:
             return text
         before = slot.arguments
-        if before.startswith('{') and text.startswith(before) and as_object(before + text) is None:
+        slot.growing = slot.growing and text.startswith(slot.last)
+        slot.last = text if slot.growing else ''
+        if before.startswith('{') and text.startswith(before) and not _goes_on(before + text):
             self.repairs.add('tool_call.cumulative')
             slot.arguments = text
             return text[len(before) :]
@@ -187,6 +191,10 @@ class ToolCalls:
 
     def _repaired(self, slot: _Slot) -> str:
         text = repair_arguments(slot.arguments)
+        if text is None and slot.growing and as_object(slot.last) is not None:
+            # What might have been an object inside of another one was a repetition after all.
+            self.repairs.add('tool_call.cumulative')
+            text = slot.last
         if text is None:
             self.repairs.add('tool_call.unreadable')
             return slot.arguments
@@ -198,6 +206,11 @@ class ToolCalls:
             return text
         self.repairs.add('tool_call.nested_arguments')
         return json.dumps(nested, ensure_ascii=False)
+
+
+def _goes_on(text: str) -> bool:
+    """Whether `text` is a JSON object or the beginning of one."""
+    return as_object(text) is not None or is_cut_off(text)
 
 
 def synthetic_id() -> str:

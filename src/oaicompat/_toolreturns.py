@@ -7,10 +7,13 @@ result. `element_texts()` then says what a list return consists of, or `None` wh
 
 from __future__ import annotations
 
+from array import array
 from collections import UserList
-from collections.abc import Iterable, Iterator, Mapping, MappingView, Sequence
-from dataclasses import is_dataclass, replace
+from collections.abc import Iterable, Iterator, MappingView, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+
+from typing_extensions import override
 
 ToolReturnForm = Literal['auto', 'native', 'joined', 'string']
 """How a list tool return is sent; see `CompatibleModelProfile.compat_tool_return`."""
@@ -40,7 +43,17 @@ _Part = TypeVar('_Part', bound=ToolReturn)
 _RESULTS = frozenset({'success', 'denied', 'interrupted'})
 _SCALARS = (str, bytes, bytearray, memoryview, int, float, complex, type(None))
 _COMMON = (list, dict, *_SCALARS)
-_UNKNOWN = object()
+
+
+class _Broken(Iterator[Any]):
+    """What is left of an iterator that raised: it raises the same again, rather than pass for an empty result."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    @override
+    def __next__(self) -> Any:
+        raise self._error
 
 
 def settle(content: Any) -> Any:
@@ -50,7 +63,7 @@ def settle(content: Any) -> Any:
     """
     if isinstance(content, _SCALARS):
         return content
-    if isinstance(content, Iterator | MappingView | range | UserList):
+    if isinstance(content, Iterator | MappingView | range | UserList | array):
         return [settle(item) for item in cast(Iterable[Any], content)]
     if type(content) in (list, tuple):
         items = [settle(item) for item in content]
@@ -62,13 +75,18 @@ def settle(content: Any) -> Any:
 
 
 def settle_part(part: ToolReturn) -> None:
-    """Settle the content of `part` in place, and make a list of an iterable that the parent can't serialise."""
+    """Settle the content of `part` in place.
+
+    Raises:
+        Exception: What an iterator in it raises, now and whenever the part is sent again.
+    """
     try:
         content = settle(part.content)
     except RecursionError:  # holds itself: the parent says so when it writes it
         return
-    if not isinstance(content, _COMMON) and _foreign(content) and _rendered(part, content) is _UNKNOWN:
-        content = list(content)
+    except Exception as error:
+        part.content = _Broken(error)
+        raise
     if content is not part.content:
         part.content = content
 
@@ -101,27 +119,16 @@ def is_list_return(part: ToolReturn) -> bool:
 
 
 def _as_list(part: ToolReturn, content: Any) -> list[Any] | None:
-    value = _rendered(part, content)
-    if value is _UNKNOWN:
-        return list(content) if _foreign(content) else None
+    """`content` as the list that the parent would write it as, if it would."""
+    try:
+        [value] = replace(part, content=[content], outcome='success').content_items(mode='jsonable')
+    except Exception:
+        return None  # the parent raises it when it writes the part
     if not isinstance(value, list):
         return None
     # Keep the elements themselves where iterating gives them: a root model gives (field, value) pairs instead.
     items = list(content) if isinstance(content, Iterable) and not hasattr(content, 'model_dump') else value
     return items if len(items) == len(value) else value
-
-
-def _rendered(part: ToolReturn, content: Any) -> Any:
-    """What the parent makes of `content`, as JSON values."""
-    try:
-        [value] = replace(part, content=[content], outcome='success').content_items(mode='jsonable')
-    except Exception:  # whatever the serialiser raises for a type it does not know
-        return _UNKNOWN
-    return value
-
-
-def _foreign(content: Any) -> bool:
-    return isinstance(content, Iterable) and not isinstance(content, Mapping) and not is_dataclass(content)
 
 
 def _changed(new: Iterable[Any], old: Iterable[Any]) -> bool:

@@ -7,6 +7,7 @@ calls `super()` and works on what it gave; `tests/test_seams.py` lists them all.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
 from functools import cache
@@ -45,8 +46,8 @@ from oaicompat._answers import (
     with_timeout,
 )
 from oaicompat._endpoint import Endpoint
-from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, tool_returns
-from oaicompat._lessons import MAX_CORRECTIONS, REFUSED
+from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken, tool_returns
+from oaicompat._lessons import MAX_CORRECTIONS, REFUSED, Lesson
 from oaicompat._providers import resolve
 from oaicompat._repair import INLINE
 from oaicompat._sdk import RepairedStream
@@ -58,6 +59,8 @@ from oaicompat.profile import CompatibleModelProfile, pinned, pinned_profile, sp
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
 
 _Answer = TypeVar('_Answer')
+_UNRESOLVED: tuple[int, Mapping[str, Any]] = (-1, {})
+_RESOLVING = threading.RLock()
 
 
 class _Compatible(Model[AsyncOpenAI]):
@@ -102,7 +105,7 @@ class _Compatible(Model[AsyncOpenAI]):
         self._endpoint = Endpoint(url, model_name, self._server.prefix if self._server else None, resolved.withheld)
         # Timeouts of a client that the caller made are the caller's.
         self._own_client = not isinstance(provider, Provider)
-        self._profile_version = -1
+        self._resolved: tuple[int, Mapping[str, Any]] = _UNRESOLVED
         # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
         initialise = cast(Any, super().__init__)
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
@@ -114,7 +117,17 @@ class _Compatible(Model[AsyncOpenAI]):
                 if callable(base)
                 else merge_profile(base, cast(ModelProfile, ours))
             )
-            self._profile_version = -1
+            self._resolved = _UNRESOLVED
+
+    @override
+    def __repr__(self) -> str:
+        shown = [f'model_name={self.model_name!r}', f'base_url={self._endpoint.shown!r}']
+        if self._settings:
+            # Headers and bodies of the caller's own may hold keys.
+            shown.append(f'settings={ {k: "..." if k.startswith("extra_") else v for k, v in self._settings.items()} }')
+        if self._profile is not None:
+            shown.append(f'profile={self._profile!r}')
+        return f'{type(self).__qualname__}({", ".join(shown)})'
 
     @property
     def learned(self) -> Mapping[str, Any]:
@@ -131,11 +144,20 @@ class _Compatible(Model[AsyncOpenAI]):
         """The resolved profile: caller's over learned over server row over provider's."""
         if (held := pinned_profile(self)) is not None:
             return cast(CompatibleModelProfile, held)
-        version = self._endpoint.version
-        if version != self._profile_version:
-            self.__dict__.pop('profile', None)
-            self._profile_version = version
-        return cast(CompatibleModelProfile, super().profile)
+        version, cached = self._resolved
+        if version != self._endpoint.version:
+            cached = self._resolve_profile()
+        return cast(CompatibleModelProfile, cached)
+
+    def _resolve_profile(self) -> Mapping[str, Any]:
+        # One at a time: the parent caches by name, and would give one thread what another began before a lesson.
+        with _RESOLVING:
+            while True:
+                version = self._endpoint.version
+                self.__dict__.pop('profile', None)
+                self._resolved = (version, super().profile)
+                if version == self._endpoint.version:
+                    return self._resolved[1]
 
     @override
     def _instance_profile_defaults(self, profile: ModelProfile) -> ModelProfile:
@@ -152,24 +174,36 @@ class _Compatible(Model[AsyncOpenAI]):
         messages = settled(messages, files_in_lists=self.profile.get('compat_tool_return') != 'string')
         return super().prepare_messages(messages, model_request_parameters)
 
-    async def _adapting(self, messages: list[ModelMessage], send: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    async def _adapting(
+        self, messages: list[ModelMessage], settings: Mapping[str, Any], send: Callable[[], Awaitable[_Answer]]
+    ) -> _Answer:
         """Send; where the server refuses a shape that the request used, change that shape and send again."""
-        refusals: list[ModelHTTPError] = []
+        learned: list[tuple[Lesson, ModelHTTPError]] = []
         while True:
-            profile = await self._settled_profile(messages)
+            profile = await self._settled_profile(messages, settings)
             try:
                 with pinned(self, profile):
-                    return await send()
+                    answer = await send()
             except ModelHTTPError as error:
                 self._endpoint.recognise(server=(error.headers or {}).get('server'))
-                refusals.append(error)
-                if len(refusals) <= MAX_CORRECTIONS and self._endpoint.learn(profile, error, lambda: self.profile):
+                lesson = self._endpoint.learn(profile, error, lambda: self.profile)
+                if lesson is not None and len(learned) < MAX_CORRECTIONS:
+                    learned.append((lesson, error))
                     continue
-                # Another refusal of the same request says less than the first; any other error is news.
-                told = refusals[0] if error.status_code in REFUSED else error
-                raise explained(told, self._endpoint)  # noqa: B904  # it keeps its own cause
+                raise explained(self._told(learned, error), self._endpoint)  # noqa: B904  # it keeps its own cause
             except ModelAPIError as error:
                 raise explained(error, self._endpoint)  # noqa: B904  # it keeps its own cause
+            for lesson, refusal in learned:
+                self._endpoint.confirm(lesson, refusal)
+            return answer
+
+    def _told(self, learned: list[tuple[Lesson, ModelHTTPError]], error: ModelHTTPError) -> ModelHTTPError:
+        """The error to raise: another refusal of the same request says less than the first; any other is news."""
+        if error.status_code not in REFUSED or not learned:
+            return error
+        for lesson, _ in learned:
+            self._endpoint.unlearn(lesson)
+        return learned[0][1]
 
     def _timed(self, model_settings: Any, profile: Mapping[str, Any], *, stream: bool) -> tuple[Any, Any]:
         """The settings with our timeouts, and the limit on the whole, where neither is the caller's affair."""
@@ -178,14 +212,14 @@ class _Compatible(Model[AsyncOpenAI]):
         limit = nullcontext() if stream else deadline(self.model_name, profile)
         return with_timeout(model_settings, profile, stream=stream), limit
 
-    async def _settled_profile(self, messages: list[ModelMessage]) -> Mapping[str, Any]:
+    async def _settled_profile(self, messages: list[ModelMessage], settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """The profile for one request, with `compat_tool_return` decided."""
         profile = self.profile
         if profile.get('compat_tool_return', 'auto') != 'auto':
             return profile
         if not any(is_list_return(part) for part in tool_returns(messages)):
             return profile
-        form = await self._endpoint.form_for_lists(self.client, lambda: self.profile)
+        form = await self._endpoint.form_for_lists(self.client, settings, lambda: self.profile)
         return {**profile, 'compat_tool_return': form}
 
 
@@ -217,7 +251,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
                 answer = Answer(self._endpoint, profile, settings, model_request_parameters)
                 return await answer.repaired(came, stream=stream)
 
-        return await self._adapting(messages, send)
+        return await self._adapting(messages, model_settings, send)
 
     @override
     async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
@@ -228,9 +262,9 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
                 yield param
             return
         # The parent yields one tool message for each tool return, in part order (a legacy retry counts as one).
-        results = iter([part for part in message.parts if makes_tool_message(part)])
+        results = [part for part in message.parts if makes_tool_message(part)]
         async for param in super()._map_user_message(message):
-            if param['role'] == 'tool' and (texts := result_texts(next(results))) is not None:
+            if param['role'] == 'tool' and (texts := result_texts(taken(results, param['tool_call_id']))) is not None:
                 param['content'] = (
                     '\n'.join(texts) if form == 'joined' else [{'type': 'text', 'text': text} for text in texts]
                 )
@@ -353,10 +387,13 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
                 answer = Answer(self._endpoint, profile, settings, model_request_parameters, responses=True)
                 return await answer.repaired(came, stream=stream)
 
-        return await self._adapting(messages, send)
+        return await self._adapting(messages, model_settings, send)
 
     @override
     def _process_response(self, response: Any, *args: Any, **options: Any) -> ModelResponse:
+        self._endpoint.recognise(
+            build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None)
+        )
         repairs = taken_repairs(response)
         return with_repairs(super()._process_response(response, *args, **options), repairs)
 
@@ -365,6 +402,7 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
         with errors_explained(self._endpoint):
             streamed = await super()._process_streamed_response(response, *args, **options)
         if isinstance(response, RepairedStream):
+            self._endpoint.recognise(server=response.response.headers.get('server'))
             response.on_end = lambda: name_repairs(streamed, response.repairs)
         return streamed
 

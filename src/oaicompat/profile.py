@@ -104,16 +104,23 @@ def knobs(profile: Mapping[str, Any]) -> dict[str, Any]:
     """`profile` with older spellings translated and every knob of oaicompat checked.
 
     Raises:
-        UserError: For an unknown `compat_*` key or a value that is not one of its values.
+        UserError: For what is no mapping, an unknown `compat_*` key, or a value that is not one of its values.
     """
+    if not isinstance(cast(object, profile), Mapping):
+        raise UserError(f'`profile` must be a mapping, not {type(profile).__name__}')
     checked = dict(profile)
     if _OLDER in checked:
         native = _boolean(_OLDER, checked.pop(_OLDER))
         # The current spelling wins, should somebody's base profile still carry the older one.
         checked.setdefault('compat_tool_return', 'native' if native else 'string')
     for key, value in checked.items():
+        if not isinstance(cast(object, key), str):
+            raise UserError(f'`profile` has the key {key!r}; expected a string')
         if key.startswith(PREFIX):
             _check(key, value)
+    if checked.get('compat_tool_return') == 'auto':
+        # The default, written down: what was learned and what the row says still hold.
+        del checked['compat_tool_return']
     return checked
 
 

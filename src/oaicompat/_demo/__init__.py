@@ -111,5 +111,5 @@ async def _prompt(model: OpenAIChatModel, body: dict[str, Any] | None) -> str | 
         return None
     asked = {key: value for key, value in body.items() if key in ('model', 'messages', 'tools')}
     answer = await post_json(model.client, f'{_urls.server_root(model.base_url)}/apply-template', asked)
-    prompt = answer.get('prompt') if isinstance(answer, dict) else None
+    prompt = answer.value.get('prompt') if isinstance(answer.value, dict) else None
     return prompt if isinstance(prompt, str) else None
