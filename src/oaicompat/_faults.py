@@ -35,18 +35,24 @@ def validated(
         return adapter.validate_python(value)
     except ValidationError as error:
         # A model that others refer to is checked with each of them: tell each fault once, where it stands.
-        faults = [f for f in error.errors(include_url=False) if not _by_reference((*at, *f['loc']), document.value)]
-        told = dict.fromkeys(_explained(fault, document, at, keys) for fault in faults)
+        faults = error.errors(include_url=False)
+        here = [fault for fault in faults if not _by_reference((*at, *fault['loc']), document.value)]
+        told = dict.fromkeys(_explained(fault, document, at, keys) for fault in here or faults)
         raise UserError('\n'.join(told)) from None
 
 
 def _by_reference(path: Sequence[Any], value: Any) -> bool:
-    """Whether the file has the name of another model where the fault is."""
+    """Whether the fault is in a model that the file only names where the fault is."""
     models = value.get('models', {})
-    for step in path:
-        if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int)):
-            value = value[step]
-    return isinstance(value, str) and value in models
+    for number, step in enumerate(path):
+        inside = (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int))
+        if not inside:
+            continue
+        in_list = isinstance(value, list)
+        value = value[step]
+        if isinstance(value, str) and value in models and (in_list or number == 1):
+            return True
+    return False
 
 
 def _explained(fault: Mapping[str, Any], document: Document, at: Sequence[str], keys: Sequence[str]) -> str:

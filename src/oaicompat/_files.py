@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, cast
 
 from pydantic_ai.exceptions import UserError
@@ -36,9 +37,10 @@ class Document:
     def where(self, path: Sequence[Step]) -> str:
         """`FILE:LINE: a.b.c` for `path`; steps that the file does not have are passed over."""
         found: tuple[Step, ...] = ()
+        value: Any = self.value
         for step in path:
-            if (*found, step) in self.lines:
-                found = (*found, step)
+            if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+                value, found = value[step], (*found, step)
         line = f':{self.lines[found]}' if found in self.lines else ''
         shown = '.'.join(str(step) for step in found)
         return f'{self.name}{line}: {shown}' if shown else f'{self.name}{line}'
@@ -65,7 +67,9 @@ def _text_of(path: Path) -> str:
         return path.read_text(encoding='utf-8')
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else 'not UTF-8 text'
-        raise UserError(f"{path} can't be read: {reason}; expected a YAML or JSON file with `models:`") from None
+        raise UserError(
+            f"{shorten(str(path), 100)} can't be read: {reason}; expected a YAML or JSON file with `models:`"
+        ) from None
 
 
 def _parse(text: str, name: str) -> Document:
@@ -77,7 +81,7 @@ def _parse(text: str, name: str) -> Document:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         lines: _Lines = {}
         if node is not None:
-            _note_lines(node, (), lines, name)
+            _note_lines(node, (), lines, name, {})
         return Document(yaml.safe_load(text), name, lines)
     except yaml.YAMLError as error:
         if text.lstrip().startswith('{'):  # JSON that YAML does not take, such as with tabs
@@ -115,12 +119,17 @@ def _parse_json(text: str, name: str) -> Document:
         ) from None
 
 
-def _note_lines(node: Any, path: tuple[Step, ...], lines: _Lines, name: str) -> None:
+def _note_lines(node: Any, path: tuple[Step, ...], lines: _Lines, name: str, seen: dict[int, bool]) -> None:
     import yaml
 
     if len(path) > _DEEPEST:
         raise UserError(f'{name}:{node.start_mark.line + 1}: nested too deeply')
     lines.setdefault(path, node.start_mark.line + 1)
+    if seen.get(id(node)):
+        raise UserError(f'{name}:{node.start_mark.line + 1}: nested too deeply')
+    if id(node) in seen:  # an alias: what it names was noted where it stands
+        return
+    seen[id(node)] = True
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             step = (*path, key.value if isinstance(key.value, str) else '?')
@@ -128,10 +137,11 @@ def _note_lines(node: Any, path: tuple[Step, ...], lines: _Lines, name: str) -> 
             if step in lines:
                 raise UserError(f'{name}:{line}: `{key.value}` stands twice, first on line {lines[step]}')
             lines[step] = line
-            _note_lines(value, step, lines, name)
+            _note_lines(value, step, lines, name, seen)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _note_lines(item, (*path, index), lines, name)
+            _note_lines(item, (*path, index), lines, name, seen)
+    seen[id(node)] = False
 
 
 _DEEPEST = 20
@@ -143,28 +153,41 @@ def referenced(models: Mapping[str, Any], document: Document) -> dict[str, Any]:
     A string in place of a config, or in a fallback's `models`, is a reference where it is the name of a model.
 
     Raises:
-        UserError: For a cycle, or a string that is neither a name nor an identifier with a prefix.
+        UserError: For a cycle, a string that is neither a name nor an identifier with a prefix, or models that refer to
+            each other too often or too deeply.
     """
     for name in models:
-        if not isinstance(name, str):
-            raise UserError(f'{document.where(("models",))}: the name {name!r} is no string; put it in quotes')
-    return {name: _followed(config, (name,), ('models', name), models, document) for name, config in models.items()}
+        if not isinstance(cast(object, name), str):
+            raise UserError(f'{document.where(("models", name))}: the name {name!r} is no string; put it in quotes')
+    references = _References(models, document)
+    return {name: references.followed(config, (name,), ('models', name)) for name, config in models.items()}
 
 
-def _followed(
-    config: Any, seen: tuple[str, ...], path: tuple[Step, ...], models: Mapping[str, Any], at: Document
-) -> Any:
-    if isinstance(config, str):
-        if config not in models:
-            _check_name(config, path, models, at)
-            return config
-        if config in seen:
-            raise UserError(f'{at.where(path)}: models refer to each other in a circle: {" → ".join((*seen, config))}')
-        return _followed(models[config], (*seen, config), path, models, at)
-    if isinstance(config, Mapping) and isinstance(children := config.get('models'), list):
-        steps = (*path, 'models')
-        return {**config, 'models': [_followed(c, seen, (*steps, i), models, at) for i, c in enumerate(children)]}
-    return config
+@dataclass
+class _References:
+    models: Mapping[str, Any]
+    document: Document
+    made: int = 0
+
+    def followed(self, config: Any, seen: tuple[str, ...], path: tuple[Step, ...]) -> Any:
+        self.made += 1
+        if self.made > _MOST_MODELS or len(seen) > _DEEPEST:
+            raise UserError(f'{self.document.where(path)}: models refer to each other too often or too deeply')
+        if isinstance(config, str):
+            if config not in self.models:
+                _check_name(config, path, self.models, self.document)
+                return config
+            if config in seen:
+                circle = ' → '.join((*seen, config))
+                raise UserError(f'{self.document.where(path)}: models refer to each other in a circle: {circle}')
+            return self.followed(self.models[config], (*seen, config), path)
+        if isinstance(config, Mapping) and isinstance(children := config.get('models'), list):
+            steps = (*path, 'models')
+            return {**config, 'models': [self.followed(c, seen, (*steps, i)) for i, c in enumerate(children)]}
+        return config
+
+
+_MOST_MODELS = 1000
 
 
 def _check_name(name: str, path: tuple[Step, ...], models: Mapping[str, Any], at: Document) -> None:

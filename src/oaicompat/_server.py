@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from pydantic_ai.exceptions import UserError
 
@@ -13,6 +14,7 @@ from oaicompat import _urls
 from oaicompat.profile import CompatibleModelProfile, knobs
 
 Kind = Literal['hosted', 'local', 'self-hosted']
+_WORD = re.compile(r'[^\s:,/+]+')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class Server:
     kind: Kind = 'hosted'
     upstream: str | None = None
     family: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     profile: CompatibleModelProfile = field(default_factory=CompatibleModelProfile)
     known: str = ''
     read: str = ''
@@ -61,13 +63,16 @@ class Server:
             UserError: For a prefix with a colon or space, a URL that is none, or an unknown knob.
         """
         for name in ('aliases', 'key_vars', 'url_vars'):
-            if isinstance(getattr(self, name), str):
-                raise UserError(f'`{name}` of server {self.prefix!r} is a string; expected a tuple of strings')
+            value: object = getattr(self, name)
+            if not isinstance(value, tuple | list) or not all(isinstance(item, str) and item for item in value):
+                raise UserError(f'`{name}` of server {self.prefix!r} is {value!r}; expected a tuple of strings')
+        if not all(isinstance(item, str) for pair in dict(self.headers).items() for item in pair):
+            raise UserError(f'`headers` of server {self.prefix!r}: expected strings')
         if self.kind not in get_args(Kind):
             kinds = ', '.join(map(repr, get_args(Kind)))
             raise UserError(f'`kind` of server {self.prefix!r} is {self.kind!r}; expected one of {kinds}')
         for name, prefix in (('prefix', self.prefix), *(('aliases', alias) for alias in self.aliases)):
-            if not prefix or any(mark in prefix for mark in ':,/+ '):
+            if not isinstance(cast(object, prefix), str) or not _WORD.fullmatch(prefix):
                 raise UserError(f'`{name}` is {prefix!r}; expected a word without spaces, colons, commas, slashes or +')
         if self.base_url is not None:
             try:

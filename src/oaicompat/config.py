@@ -7,10 +7,9 @@ same way as a string does. No type runs code from the file.
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -21,6 +20,7 @@ from pydantic import (
     Discriminator,
     Field,
     GetJsonSchemaHandler,
+    PrivateAttr,
     SecretStr,
     Tag,
     TypeAdapter,
@@ -36,6 +36,8 @@ from pydantic_core import CoreSchema
 from typing_extensions import override
 
 from oaicompat import _files
+from oaicompat._capabilities import STRICT, Capabilities
+from oaicompat._environment import expand, expanded
 from oaicompat._faults import validated
 from oaicompat._providers import check_prefix, checked_url
 from oaicompat._server import Kind
@@ -54,50 +56,39 @@ __all__ = (
     'load_models',
 )
 
-_VARIABLE = re.compile(r'\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}')
 _NOT_SETTINGS = frozenset({
     'type', 'identifier', 'base_url', 'api_key', 'api', 'profile', 'headers', 'query', 'context_length', 'capabilities',
 })  # fmt: skip
 
 
 class _Config(BaseModel):
-    model_config = ConfigDict(extra='forbid', frozen=True, hide_input_in_errors=True)
+    model_config = STRICT
 
+    _origin: str = PrivateAttr(default='')  # where in a file it stands
 
-class Capabilities(_Config):
-    """What a model can do, where its name does not tell; each sets a key of pydantic-ai's profile."""
-
-    tools: bool | None = Field(default=None, description='Function tools.')
-    vision: bool | None = Field(default=None, description='Images in user messages.')
-    audio: bool | None = Field(default=None, description='Audio in user messages.')
-    documents: bool | None = Field(default=None, description='Documents in user messages.')
-    json_schema: bool | None = Field(default=None, description='`response_format` with a JSON schema.')
-    json_object: bool | None = Field(default=None, description='`response_format` `json_object`.')
-    thinking: bool | None = Field(default=None, description='Reasoning that can be asked for.')
-
-    @model_validator(mode='before')
-    @classmethod
-    def _from_list(cls, value: object) -> object:
-        names = isinstance(value, list) and all(isinstance(name, str) for name in value)
-        return dict.fromkeys(cast(list[str], value), True) if names else value
-
-    @classmethod
     @override
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {'anyOf': [{'type': 'array', 'items': {'enum': list(cls.model_fields)}}, handler(core_schema)]}
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
 
-    def profile(self) -> dict[str, bool]:
-        """The profile keys that are set."""
-        keys = {
-            'tools': 'supports_tools',
-            'vision': 'supports_image_input',
-            'audio': 'supports_audio_file_input',
-            'documents': 'supports_document_input',
-            'json_schema': 'supports_json_schema_output',
-            'json_object': 'supports_json_object_output',
-            'thinking': 'supports_thinking',
-        }
-        return {keys[name]: value for name, value in self.model_dump(exclude_none=True).items()}
+    __hash__ = None  # type: ignore[assignment]  # holds dicts
+
+
+def _requires_type(schema: dict[str, Any]) -> None:
+    """In a file, the type says which config it is."""
+    schema['required'] = ['type', *schema.get('required', ())]
+
+
+def _placed(get_model: Callable[[Any], Model]) -> Callable[[Any], Model]:
+    """Put the place in a file in front of what goes wrong when a model is made."""
+
+    @wraps(get_model)
+    def placed(self: _Config) -> Model:
+        try:
+            return get_model(self)
+        except UserError as error:
+            raise UserError(f'{self._origin}: {error.message}') if self._origin else error from None
+
+    return placed
 
 
 class StringModelConfig(_Config):
@@ -171,9 +162,20 @@ class StringModelConfig(_Config):
         """
         given = self.model_dump(exclude=set(_NOT_SETTINGS), exclude_none=True)
         if self.extra_headers is not None:
-            given['extra_headers'] = _expanded(self.extra_headers, 'extra_headers')
+            given['extra_headers'] = expanded(self.extra_headers, 'extra_headers')
         return cast(ModelSettings, given)
 
+    def _url(self) -> str | None:
+        url = expand(self.base_url, 'base_url')
+        if url is None or url == self.base_url:
+            return url
+        try:
+            return checked_url(url)
+        except UserError:
+            # The variable may hold something else than a URL, such as a key.
+            raise UserError(f'`base_url`: {self.base_url} is not a URL such as http://localhost:8000/v1') from None
+
+    @_placed
     def get_model(self) -> Model:
         """The model, with its settings on it.
 
@@ -186,11 +188,11 @@ class StringModelConfig(_Config):
             profile['context_window'] = self.context_length
         return build_string(
             self.identifier,
-            base_url=_expand(self.base_url, 'base_url'),
-            api_key=_expand(key, 'api_key'),
+            base_url=self._url(),
+            api_key=expand(key, 'api_key'),
             api=self.api,
-            headers=_expanded(self.headers, 'headers'),
-            query=_expanded(self.query, 'query'),
+            headers=expanded(self.headers, 'headers'),
+            query=expanded(self.query, 'query'),
             profile=profile or None,
             settings=self.get_model_settings() or None,
         )
@@ -201,7 +203,9 @@ class TestModelConfig(_Config):
 
     __test__ = False  # not a test, whatever its name says to pytest
 
-    type: Literal['test']
+    model_config = ConfigDict(json_schema_extra=_requires_type)
+
+    type: Literal['test'] = 'test'
     text: str | None = Field(default=None, description='What it answers; default: a summary of the tool results.')
 
     def get_model_settings(self) -> ModelSettings:
@@ -216,13 +220,16 @@ class TestModelConfig(_Config):
 class FallbackModelConfig(_Config):
     """Several models, each tried when the one before it failed; each keeps its own settings."""
 
-    type: Literal['fallback']
+    model_config = ConfigDict(json_schema_extra=_requires_type)
+
+    type: Literal['fallback'] = 'fallback'
     models: list[ModelConfig] = Field(min_length=1, description='Configs, identifiers, or names of the same file.')
 
     def get_model_settings(self) -> ModelSettings:
         """No settings: they are on the children."""
         return ModelSettings()
 
+    @_placed
     def get_model(self) -> Model:
         """The model.
 
@@ -241,6 +248,8 @@ def _kind(value: object) -> str:
 def _from_string(value: object) -> object:
     if isinstance(value, str):
         return {'identifier': value}
+    if isinstance(value, Mapping) and 'models' in value and not {'type', 'identifier'} & value.keys():
+        raise ValueError('a mapping with `models` needs `type: fallback`')
     if not isinstance(value, Mapping | _Config):
         raise ValueError(f'expected PREFIX:NAME or a mapping with `identifier`, not {type(value).__name__}')
     return value
@@ -277,12 +286,14 @@ class ServerConfig(_Config):
     title: str = ''
     upstream: str | None = None
     family: str | None = None
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
     profile: dict[str, Any] = Field(default_factory=dict)
 
     def server(self, prefix: str) -> Server:
         """The row."""
         given: dict[str, Any] = self.model_dump()
+        given['headers'] = expanded(self.headers, 'headers')
+        given['base_url'] = expand(self.base_url, 'base_url')
         given |= {name: tuple(given[name]) for name in ('key_vars', 'url_vars', 'aliases')}
         return Server(prefix=prefix, **given)
 
@@ -341,7 +352,10 @@ def load_models(source: str | Path) -> dict[str, StringModelConfig | FallbackMod
             except UserError as error:
                 raise UserError(f'{document.where(("servers", prefix))}: {error.message}') from None
         models = _files.referenced(value['models'], document)
-        return validated(TypeAdapter(ModelsFile), {**value, 'models': models}, document, (), keys=_KEYS).models
+        made = validated(TypeAdapter(ModelsFile), {**value, 'models': models}, document, (), keys=_KEYS).models
+    for name, config in made.items():
+        config._origin = document.where(('models', name))
+    return made
 
 
 _SERVERS = TypeAdapter(dict[str, ServerConfig])
@@ -372,21 +386,3 @@ def _as_value_error() -> Iterator[None]:
         yield
     except UserError as error:
         raise ValueError(error.message) from None
-
-
-def _expanded(values: Mapping[str, SecretStr], what: str) -> dict[str, str]:
-    return {name: _expand(value.get_secret_value(), f'{what}.{name}') or '' for name, value in values.items()}
-
-
-def _expand(text: str | None, what: str) -> str | None:
-    """`text` with `${VAR}` and `${VAR:-default}` replaced by what the environment says."""
-
-    def replaced(found: re.Match[str]) -> str:
-        value = os.environ.get(found['name']) or found['default']
-        if value is None:
-            raise UserError(
-                f'`{what}` needs the variable {found["name"]}, which is not set; or write ${{{found["name"]}:-default}}'
-            )
-        return value
-
-    return None if text is None else _VARIABLE.sub(replaced, text)

@@ -117,7 +117,9 @@ def knobs(profile: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(cast(object, key), str):
             raise UserError(f'`profile` has the key {key!r}; expected a string')
         if key.startswith(PREFIX):
-            _check(key, value)
+            checked[key] = _check(key, value)
+        else:
+            _check_known(key)
     if checked.get('compat_tool_return') == 'auto':
         # The default, written down: what was learned and what the row says still hold.
         del checked['compat_tool_return']
@@ -147,13 +149,16 @@ def _checking(profile: Callable[..., Any]) -> Callable[..., Any]:
     return lambda base: knobs(profile(base))
 
 
-def _check(key: str, value: Any) -> None:
+def _check(key: str, value: Any) -> Any:
+    """`value`, if it is one of `key`; YAML reads `on` and `off` as booleans."""
     if key not in _VALUES:
         near = get_close_matches(key, _VALUES, n=1)
         hint = f'; did you mean `{near[0]}`?' if near else f'; known: {", ".join(_VALUES)}'
         raise UserError(f'unknown profile key `{key}`{hint}')
     values = _VALUES[key]
     if isinstance(values, tuple):
+        if isinstance(value, bool) and 'off' in values:
+            value = 'on' if value else 'off'
         if value not in values:
             raise UserError(f'`{key}` is {value!r}; expected one of {", ".join(map(repr, values))}')
     elif values is bool:
@@ -161,6 +166,15 @@ def _check(key: str, value: Any) -> None:
             raise UserError(f'`{key}` is {value!r}; expected true or false')
     elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float('inf'):
         raise UserError(f'`{key}` is {value!r}; expected a number of seconds above 0')
+    return value
+
+
+def _check_known(key: str) -> None:
+    """A key that is almost one of pydantic-ai's is a mistake; others may be those of a class that we don't know."""
+    if key not in OpenAIModelProfile.__annotations__ and key not in ModelProfile.__annotations__:
+        near = get_close_matches(key, {**ModelProfile.__annotations__, **OpenAIModelProfile.__annotations__}, 1, 0.93)
+        if near:
+            raise UserError(f'unknown profile key `{key}`; did you mean `{near[0]}`?')
 
 
 def _boolean(key: str, value: Any) -> bool:

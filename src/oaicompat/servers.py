@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import cast
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.providers import infer_provider_class
@@ -309,9 +310,11 @@ def register_server(server: Server) -> None:
         register_server(Server(prefix='acme', base_url='https://llm.acme.test/v1', key_vars=('ACME_API_KEY',)))
         ```
     """
+    if not isinstance(cast(object, server), Server):
+        raise UserError(f'`server` must be a Server, not {type(server).__name__}')
     reserved = {_spelling(name) for name in (server.prefix, *server.aliases)} & _RESERVED
     if reserved:
-        raise UserError(f'`prefix` {min(reserved)!r} means OpenAI itself; choose another for this server')
+        raise UserError(f'`prefix` {min(reserved)!r} has a meaning of its own; choose another for this server')
     if server.upstream is not None:
         try:
             infer_provider_class(server.upstream)

@@ -1,0 +1,45 @@
+"""Environment: `${VAR}` and `${VAR:-default}` in a config, and values that become headers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+from pydantic_ai.exceptions import UserError
+
+_VARIABLE = re.compile(r'\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}')
+
+
+def expanded(values: Mapping[str, SecretStr], what: str) -> dict[str, str]:
+    expanded = {name: expand(value.get_secret_value(), f'{what}.{name}') or '' for name, value in values.items()}
+    if what == 'query':
+        return expanded
+    return {name: _header(value, f'{what}.{name}') for name, value in expanded.items()}
+
+
+def expand(text: str | None, what: str) -> str | None:
+    """`text` with `${VAR}` and `${VAR:-default}` replaced by what the environment says."""
+
+    def replaced(found: re.Match[str]) -> str:
+        value = os.environ.get(found['name']) or found['default']
+        if value is None:
+            raise UserError(
+                f'`{what}` needs the variable {found["name"]}, which is not set; or write ${{{found["name"]}:-default}}'
+            )
+        return value
+
+    if text is None:
+        return None
+    if '${' in _VARIABLE.sub('', text):
+        raise UserError(f'`{what}` holds a ${{...}} that is none; write ${{VAR}} or ${{VAR:-default}}')
+    return _VARIABLE.sub(replaced, text)
+
+
+def _header(value: str, what: str) -> str:
+    """A header's value; one that no header can carry would show up in the error of the HTTP library."""
+    value = value.strip()
+    if not value.isascii() or not value.isprintable():
+        raise UserError(f'`{what}` holds a line break or a non-ASCII character, which no HTTP header can carry')
+    return value
