@@ -39,7 +39,11 @@ class Document:
         found: tuple[Step, ...] = ()
         value: Any = self.value
         for step in path:
-            if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+            if isinstance(value, dict):
+                inside = step in value
+            else:
+                inside = isinstance(value, list) and isinstance(step, int) and step < len(value)
+            if inside:
                 value, found = value[step], (*found, step)
         line = f':{self.lines[found]}' if found in self.lines else ''
         shown = '.'.join(str(step) for step in found)
