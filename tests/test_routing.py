@@ -163,7 +163,7 @@ def test_a_missing_key_names_every_variable(prefix: str, suffix: str) -> None:
     variables = ' or '.join(HOSTED[prefix].keys)
     with pytest.raises(UserError) as caught:
         infer_model(f'{prefix}{suffix}:a/m')
-    assert str(caught.value) == f'no key for `{prefix}:`: set {variables}, or pass `api_key`'
+    assert str(caught.value) == f'no key for `{prefix}:`: set {variables}, or pass `api_key` to the model'
 
 
 @pytest.mark.parametrize('prefix', OWN)

@@ -101,8 +101,14 @@ def test_a_runtime_known_to_serve_v1_gets_it_where_no_path_is(pasted: str, meant
         ('http:/localhost', "'http:/localhost' names no host; expected a URL such as http://localhost:8000/v1"),
         ('http://a b/v1', "'http://a b/v1' names no host; expected a URL such as http://localhost:8000/v1"),
         ('http://host/a b', "'http://host/a b' names no host; expected a URL such as http://localhost:8000/v1"),
-        ('https://h/v1?a=b', "'https://h/v1' has a query or fragment; pass query parameters as `query`"),
-        ('https://h/v1#a', "'https://h/v1' has a query or fragment; pass query parameters as `query`"),
+        (
+            'https://h/v1?a=b',
+            "'https://h/v1' comes with a query or fragment; query parameters belong in the `query` of a config",
+        ),
+        (
+            'https://h/v1#a',
+            "'https://h/v1' comes with a query or fragment; query parameters belong in the `query` of a config",
+        ),
         ('http://u:p@host/v1', 'credentials in a URL would show up in logs; pass them as `api_key` or as a header'),
         ('http://u@host/v1', 'credentials in a URL would show up in logs; pass them as `api_key` or as a header'),
     ],

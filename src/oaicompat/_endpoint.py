@@ -103,13 +103,21 @@ class Endpoint:
             knobs = _knobs(learned)
             error.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
             return None
+        logger.debug(
+            '%s at %s refused a request (HTTP %d, %s): sent again with %s',
+            self.model,
+            self.shown,
+            error.status_code,
+            learned.because,
+            _knobs(learned),
+        )
         return learned
 
     def confirm(self, learned: Lesson, error: ModelHTTPError) -> None:
         """Say once that what `error` taught has helped."""
         if MEMORY.confirm(self.url, self.model, learned.name):
             logger.warning(
-                '%s at %s refused a request (HTTP %d, %s): sent again with %s. Set it in `profile` to save the try.',
+                '%s at %s refused a request (HTTP %d, %s) and took it with %s. Set it in `profile` to save the try.',
                 self.model,
                 self.shown,
                 error.status_code,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, NamedTuple, get_args
 
 from openai import AsyncOpenAI
@@ -69,8 +70,40 @@ def resolve(provider: str | AnyProvider | None, base_url: str | None, api_key: s
     if provider is not None and not isinstance(provider, str):
         return _given(provider, base_url, api_key)
     if base_url is None:
-        return _by_prefix(provider or 'openai-chat', key)
+        return _by_prefix('openai-chat' if provider is None else provider, key)
     return _at(base_url, provider, key)
+
+
+def check_arguments(model_name: object, settings: object, options: Mapping[str, Any], model: type) -> None:
+    """Check what a model's constructor can't leave to the parent.
+
+    Raises:
+        UserError: For an empty model name, settings that are none, or an argument that the class does not have.
+    """
+    if not isinstance(model_name, str) or not model_name.strip():
+        raise UserError(f'`model_name` is {model_name!r}; expected the name that the server knows the model by')
+    if settings is not None and not isinstance(settings, Mapping):
+        raise UserError(f'`settings` must be a mapping, not {type(settings).__name__}')
+    known = {name for cls in model.__mro__ for name in inspect.signature(cls).parameters} - {'options'}
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f'; did you mean `{near[0]}`?' if near else ''
+            raise UserError(f'unknown argument `{name}`{hint}')
+
+
+def check_name(model_name: str) -> None:
+    """Check that a model for OpenAI is not named by another server's prefix.
+
+    Raises:
+        UserError: If it is.
+    """
+    prefix, colon, name = model_name.partition(':')
+    if colon and find_server(prefix) is not None and not os.environ.get('OPENAI_BASE_URL'):
+        raise UserError(
+            f'`model_name` is {model_name!r}: for that server use infer_model({model_name!r}), '
+            f'or pass provider={prefix!r} and the name {name!r}'
+        )
 
 
 def _given(provider: AnyProvider, base_url: str | None, api_key: str | None) -> Resolved:
@@ -84,10 +117,17 @@ def _given(provider: AnyProvider, base_url: str | None, api_key: str | None) -> 
 
 def _by_prefix(prefix: str, key: str | None) -> Resolved:
     if prefix in OPENAI_PREFIXES:
-        return Resolved(OpenAIProvider(api_key=key))
+        return Resolved(_openai(key))
     if (row := find_server(prefix)) is not None:
         return _of_row(row, None, key)
     return _isolated(_with_key(prefix, key) if key else _infer(prefix))
+
+
+def _openai(key: str | None) -> AnyProvider:
+    try:
+        return OpenAIProvider(api_key=key)
+    except UserError as error:
+        raise UserError(f'{error.message} For another server pass `base_url`, or `provider`') from None
 
 
 def _at(base_url: str, prefix: str | None, key: str | None) -> Resolved:
@@ -120,13 +160,13 @@ def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
     if key is None and owned:
         key = _checked_key(row.key(), ' or '.join(row.key_vars))
     if key is None and row.needs_key and owned:
-        raise UserError(f'no key for `{row.prefix}:`: set {" or ".join(row.key_vars)}, or pass `api_key`')
+        raise UserError(f'no key for `{row.prefix}:`: set {" or ".join(row.key_vars)}, or pass `api_key` to the model')
     endpoint = _Endpoint(url, key)
     if row.upstream is not None:
         made = _build(row.upstream, _upstream(row.upstream), endpoint)
     else:
         made = OpenAICompatibleProvider(row.prefix, base_url=url, api_key=key, profile=_family(row))
-    withheld = () if key else _set('OPENAI_API_KEY', *row.key_vars)
+    withheld = () if key else _set(*row.key_vars) or _set('OPENAI_API_KEY')
     resolved = _isolated(made, row, withheld)
     add_defaults(made.client, row.headers, {})
     return resolved
@@ -228,7 +268,10 @@ def unknown_prefix(prefix: str) -> str:
     near = nearest_prefixes(prefix, pydantic_ais)
     known = near or [server.prefix for server in servers()]
     hint = f'{"did you mean" if near else "known:"} {", ".join(f"`{name}:`" for name in known)}'
-    return f'unknown prefix `{prefix}:`; {hint}. Pass `base_url` for a server of your own, or `register_server()` it'
+    end = '?' if near else '.'
+    return (
+        f'unknown prefix `{prefix}:`; {hint}{end} For a server of your own give the model a `base_url`, or register it'
+    )
 
 
 _NATIVE = ('anthropic', 'bedrock', 'cohere', 'google', 'groq', 'huggingface', 'mistral', 'xai')

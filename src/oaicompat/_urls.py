@@ -90,7 +90,7 @@ def _split(text: str) -> SplitResult:
     if not _HOST.match(parts.netloc.removesuffix(f':{port}')) or re.search(r'\s', text):
         raise ValueError(f'{shown} names no host; expected a URL such as http://localhost:8000/v1')
     if parts.query or parts.fragment:
-        raise ValueError(f'{shown} has a query or fragment; pass query parameters as `query`')
+        raise ValueError(f'{shown} comes with a query or fragment; query parameters belong in the `query` of a config')
     return parts
 
 

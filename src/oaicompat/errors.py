@@ -81,6 +81,9 @@ def explained(error: _Error, endpoint: Endpoint, *, retryable: bool | None = Non
     facts.retryable = is_retryable(error) if retryable is None else retryable
     if getattr(error, 'retry_after', None) is None:
         facts.retry_after = retry_after(error)
+    if isinstance(error, ModelConnectionError) and endpoint.shown not in error.message:
+        error.message = f'{error.message.rstrip(".")} ({endpoint.shown})'
+        error.args = (error.message,)
     if isinstance(error, ModelHTTPError) and (hint := _hint(error, endpoint)) and hint not in str(error):
         error.hint = f'{error.hint}. {hint}' if error.hint else hint
         error.message = f'{error.message}. {hint}'
@@ -147,11 +150,12 @@ def _hint(error: ModelHTTPError, endpoint: Endpoint) -> str | None:
     match error.status_code:
         case 401 if endpoint.withheld:
             names = ' and '.join(endpoint.withheld)
+            sent = 'were not sent' if len(endpoint.withheld) > 1 else 'was not sent'
             return (
-                f'{names} was not sent: a key goes only to the host that it is for, and not to {endpoint.shown}. '
+                f'{names} {sent}: a key goes only to the host that it is for, and not to {endpoint.shown}. '
                 'Pass a key for this server as `api_key`'
             )
-        case 404 | 405 if endpoint.unversioned and not _names_model(error):
+        case 404 | 405 if not _names_model(error):
             return wrong_url(endpoint)
     return None
 

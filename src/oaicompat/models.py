@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -48,7 +48,7 @@ from oaicompat._answers import (
 from oaicompat._endpoint import Endpoint
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken, tool_returns
 from oaicompat._lessons import MAX_CORRECTIONS, REFUSED, Lesson
-from oaicompat._providers import resolve
+from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE
 from oaicompat._sdk import RepairedStream
 from oaicompat._toolcalls import WHOLE
@@ -96,8 +96,9 @@ class _Compatible(Model[AsyncOpenAI]):
             UserError: For arguments that can't work: an empty model name, an unknown prefix, a URL that names no
                 server, a missing key, an unknown knob, `base_url` together with a `Provider`.
         """
-        if not isinstance(cast(object, model_name), str) or not model_name.strip():
-            raise UserError(f'`model_name` is {model_name!r}; expected the name that the server knows the model by')
+        check_arguments(model_name, settings, options, type(self))
+        if provider is None and base_url is None:
+            check_name(model_name)
         resolved = resolve(provider, base_url, api_key)
         theirs, ours = split(profile)
         url = str(resolved.provider.client.base_url).rstrip('/')

@@ -96,7 +96,7 @@ def parse(identifier: str, *, base_url_given: bool = False) -> Target:
     if not bare:
         raise UserError(f'{identifier!r} has no prefix before the colon, as in openai-chat:glm-5')
     responses = head != bare or bare == 'openai-responses'
-    return Target(bare, name, responses)
+    return Target(bare, name.strip(), responses)
 
 
 def build(target: Target, **arguments: Any) -> OpenAICompatibleModel | OpenAICompatibleResponsesModel:
@@ -170,6 +170,14 @@ def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
     provider = provider_factory((row.upstream or row.prefix) if row else target.prefix)
     model_class = OpenAICompatibleResponsesModel if target.responses else _class_of(row)
     return model_class(target.name, provider=provider)
+
+
+def _example(identifier: str) -> str:
+    """What a string without a colon may have meant."""
+    head, _, rest = identifier.partition('/')
+    if find_server(head) is not None:
+        return f'{head}:{rest or "NAME"}'
+    return f'openai-chat:{identifier or "NAME"}'
 
 
 def _from_pydantic(target: Target, provider_factory: ProviderFactory) -> Model:
