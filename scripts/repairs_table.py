@@ -1,4 +1,7 @@
-"""The page of repairs, written from their registry: `python scripts/repairs_table.py` rewrites it between its markers."""
+"""The page of repairs, written from their registry.
+
+`python scripts/repairs_table.py` rewrites it between its markers.
+"""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic_ai.exceptions import UserError
 
-from oaicompat import cli
+from oaicompat import __version__, cli
 from oaicompat.cli import main
 from oaicompat.config import json_schema, load_models
-from oaicompat.testing import Reply, ScriptedServer
+from oaicompat.testing import Reply, ScriptedServer, chunk
 
-OR = 'Pass `base_url` for a server of your own, or `register_server()` it'
+OWN = 'For a server of your own give the model a `base_url`, or register it'
 NOT_CHAT = 'which is not a Chat Completions model of oaicompat'
 URL = ('--base-url', 'http://localhost:8000/v1')
 
@@ -70,9 +70,15 @@ def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith('usage: oaicompat')
 
 
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(['--version'])
+    assert (caught.value.code, *capsys.readouterr()) == (0, f'oaicompat {__version__}\n', '')
+
+
 def test_help_names_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
-        (['--help'], ['demo', 'schema']),
+        (['--help'], ['demo', 'schema', '--version']),
         (['demo', '--help'], ['--model', '--base-url', '--api-key-env']),
     ):
         with pytest.raises(SystemExit):
@@ -96,8 +102,8 @@ def test_a_mistyped_command_is_exit_status_2(arguments: list[str], capsys: pytes
         (URL, '--base-url and --api-key-env need --model NAME'),
         (('--api-key-env', 'HOME'), '--base-url and --api-key-env need --model NAME'),
         (('--model', 'glm-5', *URL, '--api-key-env', 'NO_KEY'), '--api-key-env names NO_KEY, which is not set'),
-        (('--model', 'deepseek:x'), 'no key for `deepseek:`: set DEEPSEEK_API_KEY, or pass `api_key`'),
-        (('--model', 'deepseak:x'), f'unknown prefix `deepseak:`; did you mean `deepseek:`. {OR}'),
+        (('--model', 'deepseek:x'), 'no key for `deepseek:`: set DEEPSEEK_API_KEY, or pass `api_key` to the model'),
+        (('--model', 'deepseak:x'), f'unknown prefix `deepseak:`; did you mean `deepseek:`? {OWN}'),
         (('--model', 'glm-5'), "`model` is 'glm-5', without a prefix; expected one such as openai-chat:glm-5"),
         (('--model', ''), "`model` is '', without a prefix; expected one such as openai-chat:glm-5"),
         (('--model', 'ollama:'), "'ollama:' names no model; expected a name behind the colon, as in openai-chat:glm-5"),
@@ -158,6 +164,17 @@ async def test_a_refusal_is_one_line_and_exit_status_1(
         assert status == 1
         line = one_line(capsys.readouterr().err)
         assert [word for word in words if word not in line] == []
+
+
+async def test_an_answer_that_breaks_off_ends_its_line_before_the_error(capsys: pytest.CaptureFixture[str]) -> None:
+    reply = Reply.sse(chunk('It is '), ': ping\n\n', done=False, ending='drop', pause=0.5)
+    async with ScriptedServer(lambda _: reply) as server:
+        status = await asyncio.to_thread(main, ['demo', '--model', 'm', '--base-url', server.base_url])
+        gc.collect()  # what was left open is this test's fault, and of no later one
+    out, err = capsys.readouterr()
+    assert status == 1
+    assert out.endswith('answers: It is \n')
+    one_line(err)
 
 
 def test_an_unreachable_server_is_one_line_and_exit_status_1(

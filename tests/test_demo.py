@@ -128,9 +128,21 @@ async def test_the_key_of_the_variable_is_sent_and_never_shown(
     assert 's3cret' not in shown(screen)
 
 
-def demo(*python_options: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, 'COLUMNS': '200', 'PYTHONIOENCODING': 'utf-8', 'NO_COLOR': '1'}
-    command = [sys.executable, *python_options, '-m', 'oaicompat', 'demo']
+async def test_a_terminal_of_ascii_shows_what_it_can() -> None:
+    """A frame, an answer and a tool result that it can't show are no reason to stop."""
+    async with ScriptedServer(answer) as server:
+        arguments = ('--model', 'm', '--base-url', server.base_url)
+        done = await asyncio.to_thread(demo, '-X', 'dev', options=arguments, encoding='ascii')
+    assert (done.returncode, done.stderr) == (0, '')
+    assert 'answers: It is sunny.\n' in done.stdout
+    assert '24 ?C' in done.stdout
+
+
+def demo(
+    *python_options: str, options: tuple[str, ...] = (), encoding: str = 'utf-8'
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, 'COLUMNS': '200', 'PYTHONIOENCODING': encoding, 'NO_COLOR': '1'}
+    command = [sys.executable, *python_options, '-m', 'oaicompat', 'demo', *options]
     return subprocess.run(  # noqa: S603  # our own command
         command, env=environment, capture_output=True, encoding='utf-8', timeout=120, check=False
     )

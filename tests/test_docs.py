@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import runpy
@@ -17,7 +18,8 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pytest_examples import CodeExample, EvalExample, find_examples
 
 import oaicompat
-from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, config, servers, testing
+from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, config, repairs, servers, testing
+from oaicompat._capabilities import Capabilities
 from oaicompat.testing import Reply, ScriptedServer, completion, tool_call
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,10 +33,19 @@ _YAML = re.compile(r'^```yaml\n(.+?)^```', re.MULTILINE | re.DOTALL)
 _MODELS = re.compile(r'^models:', re.MULTILINE)
 _JSON = re.compile(r'^```json\n(.+?)^```', re.MULTILINE | re.DOTALL)
 
-_script: dict[str, Any] = runpy.run_path(str(ROOT / 'scripts' / 'servers_table.py'))
-table = cast(Callable[[], str], _script['table'])
-details = cast(Callable[[], str], _script['details'])
-between = cast(Callable[[str, str], str], _script['between'])
+
+def script(name: str) -> dict[str, Any]:
+    """What a script of `scripts/` defines; one may import another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / 'scripts'))
+        return runpy.run_path(str(ROOT / 'scripts' / name))
+
+
+_servers, _repairs = script('servers_table.py'), script('repairs_table.py')
+table = cast(Callable[[], str], _servers['table'])
+details = cast(Callable[[], str], _servers['details'])
+between = cast(Callable[[str, str], str], _servers['between'])
+repair_sections = cast(Callable[[], str], _repairs['sections'])
 
 
 def named(value: Path | CodeExample) -> str:
@@ -118,10 +129,33 @@ def test_details_of_servers_are_current() -> None:
     assert between(page.read_text(encoding='utf-8'), 'details') == details()
 
 
+def test_page_of_repairs_is_current() -> None:
+    """`python scripts/repairs_table.py` brings it up to date."""
+    page = DOCS / 'reference' / 'repairs.md'
+    assert between(page.read_text(encoding='utf-8'), 'repairs') == repair_sections()
+
+
+def repairs_made() -> set[str]:
+    """The names that the source adds to a set called `repairs`, and the one that needs no set."""
+    names = {'request.stream'}
+    for path in (ROOT / 'src' / 'oaicompat').glob('*.py'):
+        for call in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+            if isinstance(call, ast.Call) and re.search(r'\brepairs\.add$', ast.unparse(call.func)):
+                names |= {str(node.value) for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)}
+    return names
+
+
+def test_every_repair_is_registered_and_made() -> None:
+    registered = [repair.name for repair in repairs.REPAIRS]
+    assert registered == sorted(set(registered))
+    assert set(registered) == repairs_made()
+
+
 def test_every_knob_has_a_section() -> None:
     knobs = set(CompatibleModelProfile.__annotations__) - set(OpenAIModelProfile.__annotations__)
     text = (DOCS / 'reference' / 'knobs.md').read_text(encoding='utf-8')
-    assert set(re.findall(r'^## `(\w+)`$', text, re.MULTILINE)) == knobs
+    headings = ' '.join(re.findall(r'^## (`.+`)$', text, re.MULTILINE))
+    assert set(re.findall(r'`(\w+)`', headings)) == knobs
 
 
 @pytest.mark.parametrize('module', [oaicompat, config, testing], ids=lambda module: module.__name__)
@@ -136,7 +170,7 @@ def test_every_public_name_is_in_the_reference(module: Any) -> None:
     [
         config.ModelsFile,
         config.StringModelConfig,
-        config.Capabilities,
+        Capabilities,
         config.FallbackModelConfig,
         config.TestModelConfig,
         config.ServerConfig,

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -371,6 +372,38 @@ def test_cut_by_size() -> None:
 def test_cut_refuses_impossible_places(size: int | list[int]) -> None:
     with pytest.raises(ValueError, match=r'^(a piece has at least one byte|offsets must rise from 0 to 5), not '):
         Reply(pieces=(b'abcde',)).cut(size)
+
+
+@pytest.mark.parametrize(
+    ('fields', 'message'),
+    [
+        ({'status': '404'}, "`status` is '404'; expected a number from 100 to 999"),
+        ({'status': 99}, '`status` is 99; expected a number from 100 to 999'),
+        ({'status': True}, '`status` is True; expected a number from 100 to 999'),
+        ({'framing': 'chunk'}, "`framing` is 'chunk'; expected one of 'chunked', 'length', 'close', 'bare'"),
+        ({'ending': 'cut'}, "`ending` is 'cut'; expected one of 'clean', 'drop', 'reset', 'stall', 'half-close'"),
+    ],
+)
+def test_reply_refuses_what_there_is_not(fields: dict[str, Any], message: str) -> None:
+    for make in (Reply, partial(Reply.json, {}), Reply.sse):
+        with pytest.raises(ValueError, match=f'^{re.escape(message)}$'):
+            make(**fields)
+
+
+@pytest.mark.parametrize(
+    ('script', 'message'),
+    [
+        (5, '`script` is of type int; expected a list of replies or a function'),
+        ('[]', '`script` is of type str; expected a list of replies or a function'),
+        (completion('Hi'), '`script` is of type dict; expected a list of replies or a function'),
+        (Reply(), '`script` is of type Reply; put it in a list'),
+        ([completion('Hi')], '`script[0]` is of type dict; expected a Reply; wrap it in Reply.json()'),
+        ([Reply(), 'Hi'], '`script[1]` is of type str; expected a Reply; wrap it in Reply.json()'),
+    ],
+)
+def test_server_refuses_what_is_no_script(script: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=f'^{re.escape(message)}$'):
+        ScriptedServer(script)
 
 
 def test_values_are_what_the_sdk_declares() -> None:

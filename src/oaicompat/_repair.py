@@ -82,6 +82,8 @@ class ChunkRepair:
         Raises:
             FailureError: If it is an error.
         """
+        if self._is_plain(chunk):
+            return [chunk]
         if (failure := failure_in(chunk)) is not None:
             raise failure
         inner = unwrapped(chunk)
@@ -98,6 +100,32 @@ class ChunkRepair:
             self.repairs.add('choices.merged')
         repaired = [one for choice in choices if isinstance(choice, Mapping) for one in self._of_choice(chunk, choice)]
         return repaired or [{**chunk, 'choices': []}]
+
+    def _is_plain(self, chunk: Json) -> bool:
+        """Whether `chunk` is what most are: some text, some reasoning or some arguments, and nothing else."""
+        choices = chunk.get('choices')
+        if type(choices) is not list or len(choices) != 1 or chunk.get('usage') is not None or 'error' in chunk:
+            return False
+        choice = choices[0]
+        delta = choice.get('delta') if type(choice) is dict else None
+        if type(delta) is not dict or choice.get('finish_reason') or 'error' in choice:
+            return False
+        given = [pair for pair in delta.items() if pair[1] is not None]
+        if len(given) != 1:
+            return False
+        [(key, value)] = given
+        if key == 'content':
+            plain = type(value) is str and self._thinking.passes
+            self._answered = self._answered or (plain and not value.isspace())
+        elif key in ('reasoning_content', 'reasoning'):
+            plain = type(value) is str and not self._thinking.holds and not self._context.answer_in_reasoning
+        else:
+            plain = (
+                key == 'tool_calls' and type(value) is list and not self._thinking.holds and self._calls.goes_on(value)
+            )
+        if plain:
+            self._envelope = chunk
+        return plain
 
     def finish(self, *, announced: bool) -> list[Json]:
         """What is still held when the stream ends; `announced` says whether the server said that it does.

@@ -158,20 +158,17 @@ class RepairedStream(AsyncStream[Any]):
         self._client = stream._client
         self._options = stream._options
         self.repairs = repair.repairs
+        self._make = stream._client._process_response_data
         self._repair = repair
         self._strict = strict
+        self._seen = self._announced = False
         self._events = EventDecoder(repair.repairs)
-        # `_iter_events()` asks it for events, and maps what httpx raises to the SDK's errors.
         self._decoder = cast(Any, self)
         self._iterator = self.__stream__()
 
-    async def aiter_bytes(self, source: AsyncIterator[bytes]) -> AsyncIterator[Event]:
-        """The events in `source`; an unfinished one at its end counts."""
-        async for data in source:
-            for event in self._events.feed(data):
-                yield event
-        for event in self._events.finish():
-            yield event
+    def aiter_bytes(self, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """`source` itself: `_iter_events()` asks its decoder for events, and gets the bytes to read."""
+        return source
 
     async def collect(self) -> list[dict[str, Any]]:
         """All chunks at once, as JSON objects.
@@ -181,18 +178,17 @@ class RepairedStream(AsyncStream[Any]):
             IncompleteError: If the stream ended inside of a call.
             APIConnectionError: If the connection broke.
         """
+        self._make = cast(Any, lambda *, data, **_: data)
         try:
-            return [chunk async for chunk in self._chunks()]
+            return [chunk async for chunk in self._read()]
         finally:
             await self.response.aclose()
 
     @override
     async def __stream__(self) -> AsyncIterator[Any]:
         try:
-            async for chunk in self._chunks():
-                self._check()
-                yield self._as_model(chunk)
-            self._check()
+            async for chunk in self._read():
+                yield chunk
             if self.on_end is not None:
                 self.on_end()
         except FailureError as failure:
@@ -204,19 +200,16 @@ class RepairedStream(AsyncStream[Any]):
         finally:
             await self.response.aclose()
 
-    async def _chunks(self) -> AsyncIterator[dict[str, Any]]:
-        announced = seen = False
+    async def _read(self) -> AsyncIterator[Any]:
+        """Bytes to events to values to repaired chunks, made models."""
+        make, cast_to, response = self._make, self._cast_to, self.response
         try:
-            async for sse in self._iter_events():
-                event = cast(Event, sse)
-                for value in read_values(event, self.repairs):
-                    seen = True
-                    if value is DONE:
-                        announced = True
-                        break
-                    for chunk in self._repair.feed(self._as_object(value, event)):
-                        yield chunk
-                if announced:
+            async for data in self._bytes():
+                for chunk in self._chunks(data):
+                    if self._strict:
+                        self._check()
+                    yield make(data=chunk, cast_to=cast_to, response=response)
+                if self._announced:
                     await self._drain()
                     break
         except APIConnectionError:
@@ -224,18 +217,34 @@ class RepairedStream(AsyncStream[Any]):
             if not self._repair.finished:
                 raise
             self.repairs.add('sse.dropped')
-        if not seen:
+        if not self._seen:
             raise FailureError(self._nothing(), None)
-        for chunk in self._repair.finish(announced=announced):
-            yield chunk
+        for chunk in self._repair.finish(announced=self._announced):
+            yield make(data=chunk, cast_to=cast_to, response=response)
+        self._check()
+
+    def _chunks(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """The repaired chunks in what arrived; nothing stands for the end."""
+        feed = self._repair.feed
+        for event in self._events.feed(data) if data else self._events.finish():
+            for value in read_values(event, self.repairs):
+                self._seen = True
+                if value is DONE:
+                    self._announced = True
+                    return
+                plain = type(value) is dict and not self._typed
+                yield from feed(value if plain else self._as_object(value, event))
+
+    async def _bytes(self) -> AsyncIterator[bytes]:
+        """What arrives, then nothing once, as a sign of the end; what httpx raises becomes the SDK's errors."""
+        async for data in self._iter_events():
+            yield cast(bytes, data)
+        yield b''
 
     async def _drain(self) -> None:
         # HTTP/1.1 uses a connection again only when its body was read to the end.
         if self.response.http_version == 'HTTP/1.1':
             await drain_response_async(self.response)
-
-    def _as_model(self, chunk: dict[str, Any]) -> Any:
-        return self._client._process_response_data(data=chunk, cast_to=self._cast_to, response=self.response)
 
     def _as_object(self, value: object, event: Event) -> dict[str, Any]:
         if isinstance(value, ErrorText):

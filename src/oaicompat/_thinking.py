@@ -56,6 +56,8 @@ class ThinkingSplitter:
         """The pieces that `text` settles."""
         if self._started or not self.tags or not text:
             return [Piece('text', text)] if text else []
+        if self._close and not self._held and not self._blank and not self._may_close(text):
+            return [Piece('thinking', text)]
         self._held.append(text)
         pieces: list[Piece] = []
         while self._held and self._step(pieces):
@@ -74,6 +76,20 @@ class ThinkingSplitter:
     def interrupt(self) -> list[Piece]:
         """What is held when something else than text comes: reasoning in a field of its own, or a call."""
         return [] if self._close else self.finish()
+
+    @property
+    def passes(self) -> bool:
+        """Whether all that comes from now on is text."""
+        return self._started or not self.tags
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is held back."""
+        return bool(self._held)
+
+    def _may_close(self, text: str) -> bool:
+        """Whether `text` needs a closer look: it may hold some of a closing tag, or ends in white space."""
+        return text[-1].isspace() or any(tag[0] in text for tag in self._close)
 
     def _step(self, pieces: list[Piece]) -> bool:
         """Settle what can be; whether there may be more."""

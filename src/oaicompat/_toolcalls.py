@@ -33,9 +33,20 @@ class _Slot:
     given: int  # the one the server sends
     id: str | None = None
     name: str = ''
-    arguments: str = ''
     last: str = ''  # the newest fragment, as long as each one repeated the one before
     growing: bool = True
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        """The fragments so far, joined when somebody asks: one by one that would cost the square of their number."""
+        if len(self.pieces) > 1:
+            self.pieces = [''.join(self.pieces)]
+        return self.pieces[0] if self.pieces else ''
+
+    @arguments.setter
+    def arguments(self, text: str) -> None:
+        self.pieces = [text]
 
 
 @dataclass
@@ -61,7 +72,15 @@ class ToolCalls:
         if isinstance(calls, Mapping):
             self.repairs.add('tool_call.not_a_list')
             calls = [calls]
-        return [self._sorted(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+        if not isinstance(calls, list):
+            return []
+        return [
+            dict(call) if self._goes_on(call) else self._sorted(call) for call in calls if isinstance(call, Mapping)
+        ]
+
+    def goes_on(self, calls: list[Any]) -> bool:
+        """Whether `calls` is nothing but the next fragment of the newest call; if so, it is taken."""
+        return len(calls) == 1 and type(calls[0]) is dict and self._goes_on(calls[0])
 
     def finish(self) -> list[Call]:
         """Calls whose arguments are to be replaced as a whole."""
@@ -79,6 +98,18 @@ class ToolCalls:
             if not slot.arguments or (repair_arguments(slot.arguments) is None and is_cut_off(slot.arguments)):
                 return slot.name
         return None
+
+    def _goes_on(self, call: Mapping[Any, Any]) -> bool:
+        """Take `call` as it is, if it is what most are: the next fragment of the newest call, and no more."""
+        slot, function = self._newest, call.get('function')
+        if slot is None or call.get('index') != slot.index or slot.given != slot.index or 'id' in call:
+            return False
+        text = function.get('arguments') if type(function) is dict and len(function) == 1 else None
+        if type(text) is not str or text.startswith('{') or not slot.name:
+            return False
+        slot.growing = False
+        slot.pieces.append(text)
+        return True
 
     def _sorted(self, call: Mapping[str, Any]) -> Call:
         function = call.get('function')
@@ -179,6 +210,10 @@ class ToolCalls:
         """What of `text` is news: some servers repeat all that came before."""
         if not text:
             return text
+        if not text.startswith('{'):
+            slot.growing = False
+            slot.pieces.append(text)
+            return text
         before = slot.arguments
         slot.growing = slot.growing and text.startswith(slot.last)
         slot.last = text if slot.growing else ''
@@ -186,7 +221,7 @@ class ToolCalls:
             self.repairs.add('tool_call.cumulative')
             slot.arguments = text
             return text[len(before) :]
-        slot.arguments = before + text
+        slot.pieces.append(text)
         return text
 
     def _repaired(self, slot: _Slot) -> str:

@@ -7,8 +7,10 @@ standard error and exit status 2, never a traceback; a server's refusal is one l
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,6 +51,9 @@ def _status(error: Exception) -> int | None:
 def _demo(options: argparse.Namespace) -> int:
     from oaicompat._demo import run
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a terminal can't show, such as a frame or a word of the model, is no reason to stop.
+        sys.stdout.reconfigure(errors='replace')
     return run(model=options.model, base_url=options.base_url, api_key_env=options.api_key_env)
 
 
@@ -63,6 +68,7 @@ def _schema(_: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog='oaicompat', description='OpenAI-compatible servers in pydantic-ai.')
+    parser.add_argument('--version', action='version', version=f'oaicompat {version("oaicompat")}')
     commands = parser.add_subparsers(title='commands', required=True, metavar='COMMAND')
 
     demo = commands.add_parser(

@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
 from functools import cache
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
@@ -320,30 +321,37 @@ class _RepairedResponse(OpenAIStreamedResponse):
 
     _endpoint: Endpoint
 
+    # Both are asked for every chunk, so they hand on to the parent where there is nothing of ours.
     @override
     def _map_thinking_delta(self, choice: Any) -> Iterable[ModelResponseStreamEvent]:
-        yield from super()._map_thinking_delta(choice)
-        if inline := getattr(choice.delta, INLINE, None):
-            for event in self._parts_manager.handle_thinking_delta(
-                vendor_part_id=('content', 'thinking', self._reasoning_generation),
-                id='content',
-                content=inline,
-                provider_name=self.provider_name,
-            ):
-                if isinstance(event, PartStartEvent):
-                    self._advance_part_boundary('reasoning')
-                yield event
+        parents = super()._map_thinking_delta(choice)
+        inline = (choice.delta.model_extra or {}).get(INLINE)
+        return parents if inline is None else chain(parents, self._map_inline_thinking(inline))
+
+    def _map_inline_thinking(self, inline: str) -> Iterable[ModelResponseStreamEvent]:
+        for event in self._parts_manager.handle_thinking_delta(
+            vendor_part_id=('content', 'thinking', self._reasoning_generation),
+            id='content',
+            content=inline,
+            provider_name=self.provider_name,
+        ):
+            if isinstance(event, PartStartEvent):
+                self._advance_part_boundary('reasoning')
+            yield event
 
     @override
     def _map_tool_call_delta(self, choice: Any) -> Iterable[ModelResponseStreamEvent]:
-        whole = [call for call in choice.delta.tool_calls or [] if getattr(call, WHOLE, None) is not None]
-        if not whole:
-            yield from super()._map_tool_call_delta(choice)
-        for call in whole:
+        calls = choice.delta.tool_calls or ()
+        if not any(WHOLE in (call.model_extra or {}) for call in calls):
+            return super()._map_tool_call_delta(choice)
+        return self._map_whole_calls(calls)
+
+    def _map_whole_calls(self, calls: Iterable[Any]) -> Iterable[ModelResponseStreamEvent]:
+        for call in calls:
             yield self._parts_manager.handle_tool_call_part(
                 vendor_part_id=call.index,
                 tool_name=call.function.name,
-                args=getattr(call, WHOLE),
+                args=call.model_extra[WHOLE],
                 tool_call_id=call.id,
             )
 

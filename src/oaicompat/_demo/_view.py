@@ -27,10 +27,12 @@ def headline(model: str, host: str, question: str) -> None:
 
 @contextmanager
 def answering(title: str) -> Iterator[Callable[[str], None]]:
-    """Print an answer as it streams."""
+    """Print an answer as it streams; its line ends even where the answer breaks off."""
     _console.print(f'[bold]{title}[/bold] answers: ', end='')
-    yield lambda text: _console.print(Text(text), end='', soft_wrap=True)
-    _console.print()
+    try:
+        yield lambda text: _console.print(Text(text), end='', soft_wrap=True)
+    finally:
+        _console.print()
 
 
 def side_by_side(shown: Sequence[Shown]) -> None:
@@ -40,7 +42,7 @@ def side_by_side(shown: Sequence[Shown]) -> None:
     if any(prompt for *_, prompt in shown):
         _row('The prompt that the server renders from it', [(title, _from_call(prompt)) for title, _, prompt in shown])
     else:
-        _console.print('This server has no /apply-template, so the prompt it renders can’t be shown.')  # noqa: RUF001
+        _console.print("This server has no /apply-template, so the prompt it renders can't be shown.")
 
 
 def _row(caption: str, cells: Sequence[tuple[str, Any]]) -> None:

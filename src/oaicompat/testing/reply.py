@@ -9,13 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import pairwise
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, Unpack, cast, get_args
 
 Framing = Literal['chunked', 'length', 'close', 'bare']
 """How a client learns where the body ends; see `Reply.framing`."""
 
 Ending = Literal['clean', 'drop', 'reset', 'stall', 'half-close']
 """What happens after the last piece; see `Reply.ending`."""
+
+_STATUSES = range(100, 1000)  # three digits (RFC 9112, 4)
 
 
 class ReplyOptions(TypedDict, total=False):
@@ -35,6 +37,9 @@ class Reply:
     The head is the status line, `headers` in their order, and a line for the framing; `Connection: close` if it is so.
     Nothing else is added, no date and no server name. A `Content-Length` or `Transfer-Encoding` in `headers` replaces
     the line for the framing, though not the framing, and may so lie about the body.
+
+    Raises:
+        ValueError: For a status, framing or ending that there is not.
     """
 
     status: int = 200
@@ -65,6 +70,14 @@ class Reply:
     `drop` then closes the connection, `reset` resets it (RST), `half-close` closes the server's sending side only, and
     `stall` sends nothing more; the last two keep the connection until the client leaves or the server closes.
     """
+
+    def __post_init__(self) -> None:
+        """Check the fields that a typing mistake would turn into other bytes."""
+        if not isinstance(cast(object, self.status), int) or self.status not in _STATUSES:
+            raise ValueError(f'`status` is {self.status!r}; expected a number from 100 to 999')
+        for name, value, kind in (('framing', self.framing, Framing), ('ending', self.ending, Ending)):
+            if value not in get_args(kind):
+                raise ValueError(f'`{name}` is {value!r}; expected one of {", ".join(map(repr, get_args(kind)))}')
 
     @classmethod
     def json(cls, value: Any, status: int = 200, **options: Unpack[ReplyOptions]) -> Self:

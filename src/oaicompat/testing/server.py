@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from .reply import Reply, has_body
 from .request import BadRequestError, RecordedRequest, read_request
@@ -45,6 +45,9 @@ class ScriptedServer:
 
     Args:
         script: Replies in the order of the requests, or a function from a request to a reply, which may be async.
+
+    Raises:
+        TypeError: If the script is neither.
     """
 
     requests: list[RecordedRequest]
@@ -204,6 +207,13 @@ class _Replies:
     """A handler that gives one reply after the other."""
 
     def __init__(self, replies: Sequence[Reply]) -> None:
+        if not isinstance(cast(object, replies), Sequence) or isinstance(replies, str | bytes):
+            cure = 'put it in a list' if isinstance(replies, Reply) else 'expected a list of replies or a function'
+            raise TypeError(f'`script` is of type {type(replies).__name__}; {cure}')
+        for number, reply in enumerate(replies):
+            if not isinstance(reply, Reply):
+                kind = type(reply).__name__
+                raise TypeError(f'`script[{number}]` is of type {kind}; expected a Reply; wrap it in Reply.json()')
         self._length = len(replies)
         self._rest = iter(tuple(replies))
 
