@@ -88,7 +88,7 @@ async def ask(
     """Ask a model of its own client, which gets `body` as the answer: bytes, text, or a JSON value."""
     raw = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
     content_type = content_type or ('text/event-stream' if stream else 'application/json')
-    model: Any = kind(name, base_url=url, api_key='key', **options)
+    model: Any = kind(name, base_url=url, **{'api_key': 'key', **options})
     model.client.max_retries = 0
     asked = Asked()
     with respx.mock(using='httpcore2') as router:

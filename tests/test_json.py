@@ -97,7 +97,7 @@ def test_what_would_have_to_be_guessed_stays_unreadable(text: str) -> None:
     assert repair_arguments(text) is None
 
 
-@pytest.mark.parametrize('text', ['{"a": "' + '\n' * 200_000, '{"a": 1}' + ' ' * 200_000 + 'x', '{a:' + ', ' * 100_000])
+@pytest.mark.parametrize('text', ['{"a": "' + '\n' * 30_000, '{"a": 1}' + ' ' * 30_000 + 'x', '{a:' + ', ' * 30_000])
 def test_endless_white_space_is_read_in_linear_time(text: str) -> None:
     """Models that lose their way write white space until they are stopped."""
     assert repair_arguments(text) is None

@@ -173,6 +173,21 @@ async def test_one_request_works_with_one_snapshot() -> None:
     assert [[part['text'] for part in content] for content in results(server.requests[0])] == [['x', 'a'], ['b', 'c']]
 
 
+async def test_a_server_that_only_streams_is_streamed_and_remembered() -> None:
+    def streams(request: RecordedRequest) -> Reply:
+        if not request.json.get('stream'):
+            return Reply.json({'error': {'message': 'This model only support stream mode.'}}, 400)
+        return Reply.sse(chunk('do'), chunk('ne'), chunk(finish_reason='stop', usage={'prompt_tokens': 3}))
+
+    async with ScriptedServer(streams) as server, compatible(server) as model:
+        for _ in range(2):
+            response = await model.request(history('a'), None, ModelRequestParameters())
+            assert (response.text, response.finish_reason, response.usage.input_tokens) == ('done', 'stop', 3)
+            assert response.provider_details is not None
+            assert response.provider_details['oaicompat'] == ['request.stream', 'usage']
+    assert [request.json.get('stream') for request in server.requests] == [False, True, True]
+
+
 async def test_the_responses_api_learns_alike() -> None:
     def outputs(request: RecordedRequest) -> list[Any]:
         return [item['output'] for item in request.json['input'] if item.get('type') == 'function_call_output']

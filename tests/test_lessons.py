@@ -116,6 +116,22 @@ def test_other_refusals_teach_nothing(status: int, body: Any) -> None:
     assert lesson({'compat_tool_return': 'native'}, SENT, status, body) is None
 
 
+@pytest.mark.parametrize(
+    'message',
+    [
+        'This model only support stream mode, please enable the stream parameter to access the model. ',
+        'stream must be true',
+        '`stream` should be set to true',
+        'Non-streaming requests are not supported by this endpoint',
+    ],
+)
+def test_a_server_that_only_streams(message: str) -> None:
+    learned = lesson({}, {'messages': []}, 400, openai_error(message))
+    assert learned is not None
+    assert (learned.name, dict(learned.profile)) == ('request.stream', {'compat_stream': 'always'})
+    assert lesson({}, {'messages': [], 'stream': True}, 400, openai_error(message)) is None
+
+
 def test_responses_input_is_read_alike() -> None:
     output = {'type': 'function_call_output', 'call_id': 'c', 'output': [{'type': 'input_text', 'text': 'a'}]}
     body = openai_error("Invalid type for 'input[0].output': expected a string, but got an array instead.")

@@ -47,6 +47,7 @@ def said(*parts: m.ModelResponsePart, repairs: tuple[str, ...] = (), **fields: A
 
 A, B = call('{"city":"A"}'), call('{"city":"B"}', 'search', 'call_2')
 
+FLAT = {'name': 'lookup', 'arguments': '{}'}
 CALLS: dict[str, tuple[list[Any], m.ModelResponse]] = {
     'well-formed': ([start(), fragment('{"city":', index=0), fragment('"A"}', index=0)], called(A)),
     'no index': (
@@ -91,7 +92,7 @@ CALLS: dict[str, tuple[list[Any], m.ModelResponse]] = {
         called(A, repairs=('tool_call.not_a_list',)),
     ),
     'no envelope': (
-        [chunk({'tool_calls': [{'index': 0, 'id': 'call_1', 'type': 'function', 'name': 'lookup', 'arguments': '{}'}]})],
+        [chunk({'tool_calls': [{'index': 0, 'id': 'call_1', 'type': 'function', **FLAT}]})],
         called(call('{}'), repairs=('tool_call.function',)),
     ),
     'legacy': (
@@ -281,7 +282,9 @@ async def test_a_stream_before_anything_was_learned_keeps_the_text() -> None:
 
 async def test_merged_choices_and_reasoning_fields() -> None:
     two = {**H, 'choices': [*H['choices'], {'index': 1, 'delta': start('{"city":"A"}')['choices'][0]['delta']}]}
-    assert (await ask(sse(two, I, CALLED), stream=True)).response == called(HI, A, repairs=('choices.merged',))
+    assert (await ask(sse(two, CALLED), stream=True)).response == called(
+        m.TextPart('H'), A, repairs=('choices.merged',)
+    )
     details = chunk({'reasoning_details': [{'type': 'reasoning.text', 'text': 'Hm.'}]})
     expected = said(think('Hm.'), HI, repairs=('reasoning.field',))
     assert (await ask(sse(details, H, I, STOP), stream=True)).response == expected

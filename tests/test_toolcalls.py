@@ -149,7 +149,8 @@ def test_calls_stay_apart(case: str, size: int, named: str) -> None:
         function = first['function']
         head, *rest = pieces(function.get('arguments', ''), size)
         fed.append({**first, 'function': {**function, 'arguments': head}})
-        again: Fragment = {'once': {}, 'null': {'name': None}, 'empty': {'name': ''}, 'repeated': dict(function)}[named]
+        repeated: dict[str, Fragment] = {'null': {'name': None}, 'empty': {'name': ''}, 'repeated': function}
+        again = repeated.get(named, {})
         fed += [{**first, 'function': {**again, 'arguments': some}} for some in rest]
     assert folded(fed)[0] == calls
 
@@ -157,12 +158,10 @@ def test_calls_stay_apart(case: str, size: int, named: str) -> None:
 @pytest.mark.parametrize('size', [1, 2, 3])
 @pytest.mark.parametrize('index', [0, None])
 def test_interleaved_calls_are_sorted_by_id(index: int | None, size: int) -> None:
-    parts = [pieces(text, size) for text in (A, B)]
+    split = [('x', pieces(A, size)), ('y', pieces(B, size))]
     fed = [part(index, 'x', 'search', ''), part(index, 'y', 'lookup', '')]
-    for number in range(max(map(len, parts))):
-        fed += [
-            part(index, id_, None, text[number]) for id_, part in zip('xy', parts, strict=True) if number < len(part)
-        ]
+    for number in range(len(B)):
+        fed += [part(index, id_, None, texts[number]) for id_, texts in split if number < len(texts)]
     assert folded(fed)[0] == TWO
 
 

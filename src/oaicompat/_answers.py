@@ -28,7 +28,7 @@ from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._responses import EventRepair, repair_response, response_in
 from oaicompat._sdk import RepairedStream, as_completion, as_response, request_timeout
 from oaicompat._thinking import KNOWN_TAGS, Tags
-from oaicompat.errors import explained, wrong_url
+from oaicompat.errors import STRICT, explained, wrong_url
 
 REPAIRS = 'oaicompat'
 """Key of `ModelResponse.provider_details`: the names of the repairs that were made."""
@@ -116,7 +116,8 @@ class Answer:
         except FailureError as failure:
             raise self._error(failure, came) from failure
         if self._strict and repairs:
-            raise ModelAPIError(self.endpoint.model, f'strict: the answer deviates: {", ".join(sorted(repairs))}')
+            error = ModelAPIError(self.endpoint.model, f'{STRICT}the answer deviates: {", ".join(sorted(repairs))}')
+            raise explained(error, self.endpoint)
         if fixed is body and not isinstance(came, str):
             return came
         made = as_response if self.responses else as_completion

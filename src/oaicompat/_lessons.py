@@ -95,6 +95,10 @@ def _is_list_result(message: Any) -> bool:
     return message.get('role') == 'tool' and isinstance(message.get('content'), list)
 
 
+def _did_not_stream(sent: Body, _: str) -> bool:
+    return 'messages' in sent and sent.get('stream') is not True
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         name='request.tool_return',
@@ -114,6 +118,18 @@ RULES: tuple[Rule, ...] = (
         used=_sent_list_results,
         profile=MappingProxyType({'compat_tool_return': 'joined'}),
         evidence='https://github.com/lastmile-ai/mcp-agent/issues/25',
+    ),
+    Rule(
+        name='request.stream',
+        statuses=REFUSED,
+        complaint=re.compile(
+            r'only supports? (?:the )?stream|stream\W{0,3} (?:must|has to|should) be.{0,12}true|requires? stream\w*'
+            r'|non-?stream\w* .{0,40}(?:not|un)\s?supported|not support.{0,20}non-?stream',
+            re.IGNORECASE,
+        ),
+        used=_did_not_stream,
+        profile=MappingProxyType({'compat_stream': 'always'}),
+        evidence='https://github.com/FoundationAgents/OpenManus/issues/330',  # DashScope
     ),
 )
 

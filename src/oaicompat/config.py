@@ -46,6 +46,7 @@ from oaicompat.routing import build_string, is_test, parse
 from oaicompat.servers import Server, register_server, registry_restored_on_error
 
 __all__ = (
+    'Capabilities',
     'FallbackModelConfig',
     'ModelConfig',
     'ModelsFile',

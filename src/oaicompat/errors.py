@@ -27,6 +27,9 @@ from oaicompat._lessons import complaints
 
 __all__ = ('is_retryable',)
 
+STRICT = 'strict: '
+"""How an error of `compat_repair='strict'` begins: the server will say the same again."""
+
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 _CONTEXT_LENGTH = re.compile(
     r'context[ _](?:length|window|size)|maximum (?:context|number of tokens)|too many (?:input )?tokens'
@@ -53,7 +56,8 @@ def is_retryable(error: BaseException) -> bool:
         return told
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_retryable, error.exceptions))
-    if isinstance(error, ModelContextWindowExceededError | ModelQuotaExceededError | UserError):
+    strict = isinstance(error, ModelAPIError) and error.message.startswith(STRICT)
+    if strict or isinstance(error, ModelContextWindowExceededError | ModelQuotaExceededError | UserError):
         return False
     if isinstance(error, ModelHTTPError | APIStatusError):
         return _status_is_retryable(error.status_code, error.body)

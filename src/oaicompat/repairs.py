@@ -110,7 +110,7 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair(
         'request.stream',
-        'A server that only streams.',
+        f'A server that only streams ({_ISSUES}FoundationAgents/OpenManus/issues/330).',
         'The answer is streamed and put together.',
         'Only with `compat_stream`, or after a refusal that said so.',
     ),
