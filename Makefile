@@ -4,8 +4,9 @@ VENV := .venv
 OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 STAMP := .installed
+MINUTES ?= 30
 
-.PHONY: demo test check docs test-oldest serve-docs pins clean
+.PHONY: demo test check docs test-oldest conformance fuzz serve-docs pins clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/$(STAMP)-demo  ## The tiny model on a real llama.cpp server: both requests, both prompts
@@ -26,6 +27,12 @@ docs: $(VENV)/$(STAMP)-dev  ## The documentation; a warning is an error
 
 test-oldest: $(OLDEST)/$(STAMP)-dev  ## The tests, with the oldest supported pydantic-ai and openai
 	$(OLDEST)/bin/python -m pytest
+
+conformance: $(VENV)/$(STAMP)-dev  ## The cases in the folder that OAICOMPAT_CORPUS names
+	$(BIN)/python scripts/conformance.py
+
+fuzz: $(VENV)/$(STAMP)-dev  ## The property tests with ever new inputs: make fuzz MINUTES=30
+	$(BIN)/python scripts/fuzz.py --minutes $(MINUTES)
 
 serve-docs: $(VENV)/$(STAMP)-dev
 	$(BIN)/mkdocs serve

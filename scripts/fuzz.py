@@ -7,6 +7,7 @@ finding, whose seed hypothesis prints.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import re
 import subprocess
@@ -16,7 +17,15 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROPERTIES = ('test_sse', 'test_json', 'test_thinking', 'test_toolcalls', 'test_stream_properties', 'test_lessons', 'test_urls')
+PROPERTIES = (
+    'test_sse',
+    'test_json',
+    'test_thinking',
+    'test_toolcalls',
+    'test_stream_properties',
+    'test_lessons',
+    'test_urls',
+)
 _NAME = re.compile(r'^(tests/\S+::\S+):$')
 _TRIED = re.compile(r'- (\d+) passing, (\d+) failing(?: test cases| examples)?, and (\d+) invalid')
 
@@ -50,20 +59,19 @@ def _round(examples: int) -> tuple[bool, str]:
     files = [f'tests/{name}.py' for name in PROPERTIES if (ROOT / 'tests' / f'{name}.py').exists()]
     seed = random.SystemRandom().randrange(2**32)
     command = [
-        sys.executable, '-m', 'pytest', '-q', '--hypothesis-show-statistics', f'--hypothesis-seed={seed}',
-        '--hypothesis-profile=fuzz', *files,
-    ]  # fmt: skip
-    environment = {'OAICOMPAT_FUZZ_EXAMPLES': str(examples)}
+        sys.executable,
+        '-m',
+        'pytest',
+        '-q',
+        '--hypothesis-show-statistics',
+        f'--hypothesis-seed={seed}',
+        *files,
+    ]
+    environment = {**os.environ, 'OAICOMPAT_FUZZ_EXAMPLES': str(examples)}
     run = subprocess.run(  # noqa: S603  # our own tests
-        command, cwd=ROOT, env={**_environment(), **environment}, capture_output=True, text=True, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     return run.returncode != 0, run.stdout + run.stderr
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
 
 
 def _counts(output: str) -> list[tuple[str, int]]:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from oaicompat import servers
 from oaicompat._lessons import MEMORY
 
 pytest_plugins = ['oaicompat.testing.plugin']
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fuzzing (`make fuzz`) tries more inputs than a test run does, whatever a property asks for."""
+    examples = os.environ.get('OAICOMPAT_FUZZ_EXAMPLES')
+    for item in items if examples else ():
+        test: Any = getattr(item, 'obj', None)
+        own = getattr(test, '_hypothesis_internal_use_settings', None)
+        if own is not None:
+            test._hypothesis_internal_use_settings = settings(own, max_examples=int(str(examples)))
 
 
 @pytest.fixture(autouse=True)

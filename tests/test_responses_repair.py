@@ -28,7 +28,7 @@ def parent(name: str, base_url: str, api_key: str) -> OpenAIResponsesModel:
 
 def names(response: m.ModelResponse | None) -> list[str]:
     assert response is not None
-    return (response.provider_details or {}).get('oaicompat', [])
+    return list((response.provider_details or {}).get('oaicompat', []))
 
 
 def bare(response: m.ModelResponse | None) -> list[Any]:
@@ -59,12 +59,16 @@ WHOLE: dict[str, tuple[Any, list[Any], list[str]]] = {
     'wrapped': ({'code': 0, 'data': answer(HI)}, ['Hi'], ['envelope.wrapped']),
     'text in place of parts': (answer({**HI, 'content': 'Hi'}), ['Hi'], ['content.not_a_list']),
     'lists null': (
-        answer({**parity.REASONING, 'summary': None}, {**HI, 'content': None}, message({**text('Hi'), 'annotations': None})),
+        answer({**parity.REASONING, 'summary': None}, message({**text('Hi'), 'annotations': None})),
         ['Hi'],
         ['responses.null_lists'],
     ),
     'no annotations': (answer(message({'type': 'output_text', 'text': 'Hi'})), ['Hi'], ['responses.null_lists']),
-    'output null': (answer() | {'output': None, 'output_text': 'Hi'}, ['Hi'], ['content.not_a_list', 'responses.null_lists']),
+    'output null': (
+        answer() | {'output': None, 'output_text': 'Hi'},
+        ['Hi'],
+        ['content.not_a_list', 'responses.null_lists'],
+    ),
     'part of another type': (
         answer(message({'type': 'text', 'text': 'Hi', 'annotations': []})),
         ['Hi'],
@@ -85,7 +89,11 @@ WHOLE: dict[str, tuple[Any, list[Any], list[str]]] = {
     'created as text': (answer(HI, created_at='now'), ['Hi'], ['envelope.defaults']),
     'usage in part': (answer(HI, usage={'input_tokens': 3}), ['Hi'], ['usage']),
     'usage of the other API': (answer(HI, usage={'prompt_tokens': 3.5, 'completion_tokens': 2}), ['Hi'], ['usage']),
-    'bare': ({'output': [{'type': 'message', 'content': [{'type': 'output_text', 'text': 'Hi'}]}]}, ['Hi'], ['responses.null_lists']),
+    'bare': (
+        {'output': [{'type': 'message', 'content': [{'type': 'output_text', 'text': 'Hi'}]}]},
+        ['Hi'],
+        ['responses.null_lists'],
+    ),
 }  # fmt: skip
 
 
@@ -230,6 +238,8 @@ async def test_a_whole_answer_in_place_of_a_stream_is_read() -> None:
         asked = await respond(json.dumps(body), stream=True)
         assert bare(asked.response) == ['Hi', A]
         assert asked.text == 'Hi'
+        assert asked.response is not None
+        assert (asked.response.state, asked.response.finish_reason) == ('complete', 'stop')
 
 
 @pytest.mark.parametrize('done', [True, False])
