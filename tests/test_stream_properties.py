@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 from typing import Any
@@ -96,17 +97,9 @@ def server(providers: Any) -> Iterator[Server]:
 def alike(value: Any) -> str:
     """`value` as text, with random ids made equal."""
     text = repr(value)
-    for number, id_ in enumerate(dict.fromkeys(parity_ids(text))):
+    for number, id_ in enumerate(dict.fromkeys(re.findall(r'call_[0-9a-f]{24}', text))):
         text = text.replace(id_, f'<id {number}>')
     return text
-
-
-def parity_ids(text: str) -> list[str]:
-    return [
-        word.strip("',()")
-        for word in text.replace('=', ' ').split()
-        if len(word.strip("',()")) == 29 and 'call_' in word
-    ]
 
 
 # What comes

@@ -12,7 +12,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 Object = dict[str, Any]
 
@@ -31,8 +31,11 @@ def is_cut_off(text: str) -> bool:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        # An escape or a literal that is cut is complained about where it starts.
-        return error.msg.startswith('Unterminated') or error.pos >= len(text.rstrip()) - len('\\u000')
+        # An escape, a number or a literal that is cut is complained about where it starts.
+        rest = text[error.pos :].strip()
+        if error.msg.startswith('Invalid \\uXXXX'):
+            return len(rest) <= len('\\u000')
+        return error.msg.startswith('Unterminated') or not rest or _CUT_TOKEN.fullmatch(rest) is not None
     except (ValueError, RecursionError):
         return False
     return False
@@ -40,6 +43,9 @@ def is_cut_off(text: str) -> bool:
 
 def repair_arguments(text: str) -> str | None:
     """`text` as the text of a JSON object: itself if it is one, repaired if it can be, else `None`."""
+    if _SURROGATE.search(text):
+        # Halves of a character that came in two fragments.
+        text = text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')
     if as_object(text) is not None:
         return text
     if text.strip() in ('', 'null', 'None', '""', "''"):
@@ -82,9 +88,19 @@ def _first_object(text: str) -> str | None:
 
 
 def _unbraced(text: str) -> str | None:
-    """An object in a second pair of braces: `{{"a": 1}}`."""
+    """An object in more than one pair of braces: `{{"a": 1}}`."""
     inner = text.strip()
-    return inner[1:-1] if inner.startswith('{{') and inner.endswith('}}') else None
+    for _ in range(3):
+        if inner[:1] != '{' or inner[-1:] != '}' or inner[1:].lstrip()[:1] != '{':
+            break
+        inner = inner[1:-1].strip()
+    return inner
+
+
+def _after_empty(text: str) -> str | None:
+    """An object behind an empty one, which some servers send first."""
+    found = _EMPTY.match(text)
+    return text[found.end() :] if found else None
 
 
 def _lenient_controls(text: str) -> str | None:
@@ -93,7 +109,7 @@ def _lenient_controls(text: str) -> str | None:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else None
+    return dumped(value) if isinstance(value, dict) else None
 
 
 def _python_literal(text: str) -> str | None:
@@ -107,44 +123,64 @@ def _python_literal(text: str) -> str | None:
         return None
 
 
-def _quoted_keys(text: str) -> str | None:
-    """Bare keys, and commas in front of a closing bracket."""
-    pieces = _STRING.split(text)
-    if len(pieces) == 1 and '{' not in text:
+def _loose(text: str) -> str | None:
+    """Bare keys, single quotes, Python's literals, and commas in front of a closing bracket."""
+    if '{' not in text:
         return None
-    # Even pieces stand outside of strings.
-    pieces[::2] = [_TRAILING_COMMA.sub(r'\1', _BARE_KEY.sub(r'\1"\2":', piece)) for piece in pieces[::2]]
-    return _comma_before_bracket(''.join(pieces))
-
-
-def _comma_before_bracket(text: str) -> str:
     pieces = _STRING.split(text)
-    pieces[::2] = [_TRAILING_COMMA.sub(r'\1', piece) for piece in pieces[::2]]
-    return ''.join(pieces)
+    # Even pieces stand outside of strings.
+    pieces[::2] = [_OUTSIDE.sub(_plain, _BARE_KEY.sub(r'\1"\2":', piece)) for piece in pieces[::2]]
+    pieces[1::2] = [piece if piece[0] == '"' else _requoted(piece) for piece in pieces[1::2]]
+    plain = ''.join(pieces)
+    return plain if as_object(plain) is not None else _lenient_controls(plain)
+
+
+def _plain(found: re.Match[str]) -> str:
+    return _LITERALS.get(found[0], found[1] or '')
+
+
+def _requoted(text: str) -> str:
+    """A single-quoted string in double quotes."""
+    inner = _ESCAPE.sub(lambda found: {"\\'": "'", '"': '\\"'}.get(found[0], found[0]), text[1:-1])
+    return f'"{inner}"'
 
 
 _REPAIRS: tuple[Callable[[str], str | None], ...] = (
     _same,
     _decoded,
     _first_object,
+    _after_empty,
     _unbraced,
     _lenient_controls,
-    _quoted_keys,
+    _loose,
     _python_literal,
 )
 
-_MARKER = r'<\|[^|<>]{0,60}\|>|<[\uff5c|][^<>]{0,60}[\uff5c|]>|</?tool_call>|</?function[^<>]{0,60}>|\[/?TOOL_CALLS\]'
-_JUNK = re.compile(rf'(?:\s|\}}|{_MARKER}|```)*')
-_WRAPPING = re.compile(rf'^(?:\s|{_MARKER}|```(?:json)?|json(?=\s*\{{))*(.*?)(?:\s|{_MARKER}|```)*$', re.DOTALL)
-_STRING = re.compile(r'("(?:[^"\\]|\\.)*+")', re.DOTALL)
-_BARE_KEY = re.compile(r'([{,]\s*)([A-Za-z_]\w*)\s*:')
-_TRAILING_COMMA = re.compile(r',(\s*[}\]])')
+_MARKER = r'<[^<>{}"\s][^<>{}"]{0,80}>|\[/?[A-Z_]{3,40}\]'
+_JUNK = re.compile(rf'(?:\s|\}}|{_MARKER}|```)*+')
+_FRONT = re.compile(rf'(?:\s|{_MARKER}|```\w*|json(?=\s*\{{))*+')
+_BACK = re.compile(rf'(?:\s|{_MARKER}|```)*+')
+_STRING = re.compile(r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')""", re.DOTALL)
+_BARE_KEY = re.compile(r'([{,]\s*)([A-Za-z_$][\w$-]*)\s*:')
+_OUTSIDE = re.compile(r',(\s*[}\]])|(?<![\w"])(?:True|False|None)(?![\w"])')
+_LITERALS = {'True': 'true', 'False': 'false', 'None': 'null'}
+_ESCAPE = re.compile(r'\\.|"', re.DOTALL)
+_EMPTY = re.compile(r'\s*\{\s*\}\s*(?=\{)')
+_CUT_TOKEN = re.compile(r't|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-|-?I(?:n(?:f(?:i(?:n(?:i(?:t)?)?)?)?)?)?|\.|[eE][+-]?')
+_SURROGATE = re.compile('[\ud800-\udfff]')
 
 
 def _without_wrapping(text: str) -> str:
     """`text` without code fences and template markers around it."""
-    found = _WRAPPING.match(text)
-    return found[1] if found else text
+    front = _FRONT.match(text)
+    start, end = front.end() if front else 0, max(text.rfind('}'), text.rfind('"')) + 1
+    return text[start:end] if _BACK.fullmatch(text, end) else text[start:]
+
+
+def dumped(value: object) -> str:
+    """`value` as JSON; half a character, which no text can hold, stays an escape."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if _SURROGATE.search(text) else text
 
 
 def _is_plain(value: object) -> bool:
@@ -159,20 +195,57 @@ def _is_plain(value: object) -> bool:
 
 
 def decode_nested(arguments: Object, schema: Mapping[str, Any]) -> Object | None:
-    """`arguments` with strings decoded where the schema wants an object or array and no string.
+    """`arguments` with strings decoded, at any depth, where the schema wants an object or array and no string.
 
     Returns:
         The changed arguments, or `None` where there is nothing to decode.
     """
-    changed: Object = {}
-    properties = _resolved(schema, schema).get('properties')
-    for name, subschema in properties.items() if isinstance(properties, Mapping) else ():
-        value = arguments.get(name)
-        if isinstance(value, str) and (wanted := _types(subschema, schema)) and 'string' not in wanted:
-            decoded = _decoded_as(value, wanted)
-            if decoded is not None:
-                changed[name] = decoded
-    return {**arguments, **changed} if changed else None
+    fitted = _fitted(arguments, schema, schema)
+    return fitted if fitted is not arguments else None
+
+
+def _fitted(value: Any, schema: object, root: Mapping[str, Any], depth: int = 0) -> Any:
+    """`value` as `schema` wants it; the same object where there is nothing to decode."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return value
+    if isinstance(value, str):
+        wanted = _types(schema, root)
+        decoded = _decoded_as(value, wanted) if wanted and 'string' not in wanted else None
+        return value if decoded is None else _fitted(decoded, schema, root, depth + 1)
+    if isinstance(value, dict):
+        schema = _option(schema, 'object', root)
+        changed = {}
+        for name, item in value.items():
+            fitted = _fitted(item, _property(schema, name), root, depth + 1)
+            if fitted is not item:
+                changed[name] = fitted
+        return {**value, **changed} if changed else value
+    if isinstance(value, list):
+        schema = _option(schema, 'array', root)
+        items = [_fitted(item, _item(schema, n), root, depth + 1) for n, item in enumerate(value)]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    return value
+
+
+def _property(schema: Mapping[str, Any], name: str) -> object:
+    properties = schema.get('properties')
+    if isinstance(properties, Mapping) and name in properties:
+        return properties[name]
+    return schema.get('additionalProperties')
+
+
+def _item(schema: Mapping[str, Any], number: int) -> object:
+    first = schema.get('prefixItems')
+    return first[number] if isinstance(first, list) and number < len(first) else schema.get('items')
+
+
+def _option(schema: Mapping[str, Any], kind: str, root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
+    """What `schema` says of values of the type `kind`, as far as it says one thing."""
+    schema = _resolved(schema, root)
+    options = [option for key in _COMBINED for option in _listed(schema, key) if kind in _types(option, root)]
+    if len(options) != 1 or depth > _DEEPEST:
+        return schema if not options else {}
+    return _option(options[0], kind, root, depth + 1)
 
 
 def _decoded_as(text: str, wanted: set[str]) -> Any:
@@ -189,11 +262,10 @@ def _types(schema: object, root: Mapping[str, Any], depth: int = 0) -> set[str]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return set()
     schema = _resolved(schema, root)
-    named = schema.get('type', ())
-    found = {named} if isinstance(named, str) else set(named)
-    for key in ('anyOf', 'oneOf'):
-        options = schema.get(key)
-        for option in options if isinstance(options, list) else ():
+    named = schema.get('type')
+    found = {named} if isinstance(named, str) else {name for name in _listed(schema, 'type') if isinstance(name, str)}
+    for key in _COMBINED:
+        for option in _listed(schema, key):
             types = _types(option, root, depth + 1)
             if not types:
                 return set()
@@ -202,13 +274,24 @@ def _types(schema: object, root: Mapping[str, Any], depth: int = 0) -> set[str]:
 
 
 _DEEPEST = 8
+_COMBINED = ('anyOf', 'oneOf', 'allOf')
+
+
+def _listed(schema: Mapping[str, Any], key: str) -> list[Any]:
+    value = schema.get(key)
+    return value if isinstance(value, list) else []
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    reference = schema.get('$ref')
-    if not isinstance(reference, str) or not reference.startswith('#/'):
-        return schema
-    target: Any = root
-    for step in reference[2:].split('/'):
-        target = target.get(step) if isinstance(target, Mapping) else None
-    return cast(Mapping[str, Any], target) if isinstance(target, Mapping) else schema
+    for _ in range(_DEEPEST):
+        reference = schema.get('$ref')
+        if not isinstance(reference, str) or not reference.startswith('#'):
+            break
+        target: Any = root
+        for step in reference[1:].split('/')[1:]:
+            name = step.replace('~1', '/').replace('~0', '~')
+            target = target.get(name) if isinstance(target, Mapping) else None
+        if not isinstance(target, Mapping):
+            break
+        schema = target
+    return schema

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ MAX_EVENT = 64 * 2**20
 """Bytes of one event; a longer one is an error, not memory growth."""
 
 _SHOWN = 500
+_FIELDS = frozenset({'event', 'data', 'error', 'id', 'retry'})
 
 
 class Event(NamedTuple):
@@ -82,10 +83,14 @@ class EventDecoder:
     repairs: set[str] = field(default_factory=set)
     ignored: str = ''
     _pieces: list[bytes] = field(default_factory=list)  # the line under way
-    _pending: int = 0  # bytes in `_pieces` and in the event under way
+    _partial: int = 0  # bytes in `_pieces`
+    _size: int = 0  # bytes of the event under way
+    _line: int = 0  # bytes of the line that is read
+    _failed: EventTooLargeError | None = None
     _after_cr: bool = False
     _first_line: bool = True
     _type: str = ''
+    _earlier: str | None = None  # the type before one that was named behind the data
     _data: list[str] = field(default_factory=list)
     _bare: list[str] = field(default_factory=list)  # JSON that stands without a field name
     _depth: _Depth = field(default_factory=_Depth)
@@ -96,22 +101,31 @@ class EventDecoder:
         Raises:
             EventTooLargeError: If an event grows beyond `MAX_EVENT`.
         """
-        events: list[Event] = []
-        for line in self._lines(data):
-            self._read(line, events)
-        return events
+        return self._events(self._lines(data))
 
     def finish(self) -> list[Event]:
         """The events that the end of the stream completes; an unfinished last line counts."""
-        events: list[Event] = []
-        if self._pieces:
-            line = b''.join(self._pieces)
-            self._pieces.clear()
-            self._read(line, events)
+        rest = b''.join(self._pieces)
+        self._pieces.clear()
+        events = self._events([rest] if rest else [])
         if self._data:
             self.repairs.add('sse.unterminated')
         self._flush_bare(events)
         self._dispatch(events)
+        return events
+
+    def _events(self, lines: Iterable[bytes]) -> list[Event]:
+        """The events in `lines`; those in front of one that is too large come out before the error."""
+        events: list[Event] = []
+        if self._failed is not None:
+            raise self._failed
+        try:
+            for line in lines:
+                self._read(line, events)
+        except EventTooLargeError as error:
+            self._failed = error
+            if not events:
+                raise
         return events
 
     def _lines(self, data: bytes) -> Iterator[bytes]:
@@ -128,44 +142,56 @@ class EventDecoder:
             if self._pieces:
                 line = b''.join((*self._pieces, line))
                 self._pieces.clear()
+                self._partial = 0
+            self._check(len(line))
             yield line
             start = end + 1
             end = data.find(b'\n', start)
         if start < len(data):
             self._pieces.append(data[start:] if start else data)
-            self._count(len(data) - start)
+            self._partial += len(data) - start
+            self._check(self._partial)
 
-    def _count(self, size: int) -> None:
-        self._pending += size
-        if self._pending > MAX_EVENT:
+    def _check(self, line: int) -> None:
+        if self._size + line > MAX_EVENT:
             raise EventTooLargeError(f'an event of more than {MAX_EVENT} bytes')
 
     def _read(self, raw: bytes, events: list[Event]) -> None:
         line = raw.decode('utf-8', 'replace')
+        self._line = len(raw) + 1
         if self._first_line:
             self._first_line = False
             line = line.removeprefix('\ufeff')
-        if self._bare:
+        is_data = line.startswith('data:')
+        if self._bare and not is_data:
             self._add_bare(line, events)
         elif not line:
             self._dispatch(events)
-        elif line.startswith('data:'):
-            self._count(len(raw))
+        elif is_data:
+            self._flush_bare(events)  # no JSON goes on like that
             self._add_data(line[6:] if line.startswith(' ', 5) else line[5:], events)
         elif not line.startswith(':'):
             self._read_other(line, events)
 
     def _read_other(self, line: str, events: list[Event]) -> None:
         """Any line but a `data` line or a comment."""
+        name, colon, value = line.partition(':')
+        name, value = name.strip().lower() if colon else name, value.removeprefix(' ')
+        if name not in _FIELDS and self._is_open():
+            # Only the first line of the JSON text got the field's name.
+            self.repairs.add('sse.bare_json')
+            self._append(line)
+            return
         if line.lstrip()[:1] in ('{', '['):
             self.repairs.add('sse.bare_json')
-            self._dispatch(events)
+            if self._data:
+                self._dispatch(events)
             self._add_bare(line, events)
             return
-        name, colon, value = line.partition(':')
-        value = value.removeprefix(' ')
-        match name.strip().lower() if colon else name:
+        match name:
             case 'event':
+                if self._data and self._earlier is None:
+                    self._earlier = self._type
                 self._type = value.strip()
             case 'data':
                 self._add_data(value, events)
@@ -181,37 +207,50 @@ class EventDecoder:
         """Another `data` line: of the same event, or where the first ones are whole by themselves, of the next."""
         if self._data and value.lstrip()[:1] in ('{', '[') and self._is_whole():
             self.repairs.add('sse.single_newlines')
+            # A type that was named behind the first event's data belongs to the next event.
+            later = '' if self._earlier is None else self._type
+            self._type = self._type if self._earlier is None else self._earlier
             self._dispatch(events)
+            self._type = later
+        self._append(value)
+
+    def _append(self, value: str) -> None:
         self._data.append(value)
+        self._size += self._line
 
     def _is_whole(self) -> bool:
         for line in self._data[self._depth.lines :]:
             self._depth.read(line)
         return self._depth.whole or self._data == ['[DONE]']
 
+    def _is_open(self) -> bool:
+        """Whether the data is JSON that goes on."""
+        return bool(self._data) and self._data[0].lstrip()[:1] in ('{', '[') and not self._is_whole()
+
     def _add_bare(self, line: str, events: list[Event]) -> None:
         self._bare.append(line)
-        self._count(len(line))
+        self._size += self._line
         self._depth.read(line)
         if self._depth.whole:
             self._flush_bare(events)
 
     def _flush_bare(self, events: list[Event]) -> None:
-        if self._bare:
-            events.append(Event(self._type, '\n'.join(self._bare)))
+        if not self._bare:
+            return
+        events.append(Event(self._type, '\n'.join(self._bare)))
         self._bare.clear()
         if not self._data:
             self._reset()
 
     def _dispatch(self, events: list[Event]) -> None:
-        if self._data and any(self._data):
+        if self._data:
             events.append(Event(self._type, '\n'.join(self._data)))
         self._data.clear()
         self._reset()
 
     def _reset(self) -> None:
-        self._type = ''
-        self._pending = sum(map(len, self._pieces))
+        self._type, self._earlier = '', None
+        self._size = 0
         self._depth = _Depth()
 
 
@@ -237,65 +276,68 @@ def read_values(event: Event, repairs: set[str]) -> list[Any]:
         event: The event.
         repairs: Names of deviations are added to it.
     """
-    text = event.data.strip()
-    if event.type == 'error':
+    text, kind = event.data.strip(), event.type.lower()
+    if kind in _KEEP_ALIVES:
+        return []
+    if kind == 'error':
         return [_as_error(text)]
     if text[:1] == '{':
         try:
             return [json.loads(text)]
-        except ValueError:
-            return _glued(text, repairs)
-    return _other(text, repairs)
+        except (ValueError, RecursionError):
+            pass  # several values, or none
+    values: list[Any] = []
+    at = 0
+    while at < len(text):
+        if values:
+            repairs.add('sse.glued_values')
+        found, at = _next(text, at, repairs)
+        values += found
+        space = _SPACE.match(text, at)
+        at = space.end() if space else at
+    return values
 
 
-def _other(text: str, repairs: set[str]) -> list[Any]:
-    if text.startswith('[DONE]') or not text:
-        return [DONE] if text else []
-    if text.startswith(':'):  # a comment that some proxy wrapped as data
-        repairs.add('sse.wrapped_comment')
-        return []
-    if text.startswith('data:'):
+def _next(text: str, at: int, repairs: set[str]) -> tuple[list[Any], int]:
+    """What stands at `at`, and where it ends."""
+    if text.startswith('[DONE]', at):
+        return [DONE], len(text)
+    if text[at] in '{[':
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return [ErrorText(text[at:])], len(text)
+        return _listed(value, repairs), end
+    if text.startswith('data:', at):
         repairs.add('sse.doubled_field')
-        return read_values(Event('', text.removeprefix('data:')), repairs)
-    if text[:6].lower() == 'error:':
-        return [ErrorText(text[6:].strip())]
-    if text[:1] == '[':
-        return _glued(text, repairs)
-    return [ErrorText(text)] if text.lower() not in _KEEP_ALIVES else []
+        return [], at + len('data:')
+    end = text.find('\n', at)
+    end = len(text) if end < 0 else end
+    line = text[at:end].strip()
+    if line[:1] == ':':  # a comment that some proxy wrapped as data
+        repairs.add('sse.wrapped_comment')
+    elif line.lower() not in _KEEP_ALIVES:
+        rest = text[at:]
+        return [_as_error(rest[6:].strip()) if rest[:6].lower() == 'error:' else ErrorText(rest)], len(text)
+    return [], end
 
 
-_KEEP_ALIVES = frozenset({'ping', 'null', 'keep-alive', 'keepalive', 'heartbeat', '""', '{}'})
+def _listed(value: Any, repairs: set[str]) -> list[Any]:
+    """`value`, or the objects that it lists."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        repairs.add('sse.glued_values')
+        return value
+    return [value]
+
+
+_KEEP_ALIVES = frozenset({'ping', 'null', 'keep-alive', 'keep_alive', 'keepalive', 'heartbeat', '""', '{}'})
 
 
 def _as_error(text: str) -> Any:
     try:
         value = json.loads(text)
-    except ValueError:
-        return ErrorText(text)
+    except (ValueError, RecursionError):
+        return ErrorText(text or 'an error event without data')
     if isinstance(value, dict):
         return value if value.get('error') else {'error': value}
     return ErrorText(text if not isinstance(value, str) else value)
-
-
-def _glued(text: str, repairs: set[str]) -> list[Any]:
-    """Several JSON values in one event, and what stands behind the last one."""
-    values: list[Any] = []
-    at = 0
-    while at < len(text):
-        try:
-            value, end = _DECODER.raw_decode(text, at)
-        except ValueError:
-            return [*values, *_rest(text[at:], repairs, first=not values)]
-        values.append(value)
-        match = _SPACE.match(text, end)
-        at = match.end() if match else end
-    if len(values) > 1:
-        repairs.add('sse.glued_values')
-    return values
-
-
-def _rest(text: str, repairs: set[str], *, first: bool) -> list[Any]:
-    if first:
-        return [ErrorText(text)]
-    repairs.add('sse.glued_values')
-    return read_values(Event('', text), repairs) if text[:1] != '{' else [ErrorText(text)]

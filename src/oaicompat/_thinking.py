@@ -45,12 +45,14 @@ class ThinkingSplitter:
     _close: Sequence[str] = ()  # non-empty inside reasoning: the tags that end it
     _held: list[str] = field(default_factory=list)
     _started: bool = False  # text was released: no tag opens any more
+    _prompted: bool = False  # nothing but white space was read since the prompt opened reasoning
     _blank: bool = True  # nothing but white space was read since a tag
 
     def __post_init__(self) -> None:
         """Start inside reasoning where the prompt opened it."""
         if self.closing_only:
             self._close = [close for _, close in self.tags]
+            self._prompted = True
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that `text` settles."""
@@ -69,13 +71,20 @@ class ThinkingSplitter:
         held, self._held = self._held, []
         if self._close:
             text = ''.join(held).rstrip()
+            text = text.lstrip() if self._blank else text
             return [Piece('thinking', text)] if text else []
-        # White space behind reasoning is no answer.
-        return [Piece('text', piece) for piece in held] if not self.found or ''.join(held).strip() else []
+        if self.found:
+            # White space behind reasoning is no answer.
+            held = [text] if (text := ''.join(held).lstrip()) else []
+        return [Piece('text', piece) for piece in held]
 
     def interrupt(self) -> list[Piece]:
         """What is held when something else than text comes: reasoning in a field of its own, or a call."""
-        return [] if self._close else self.finish()
+        if self._close:
+            return []
+        pieces = self.finish()
+        self._started = self._started or any(piece.text.strip() for piece in pieces)
+        return pieces
 
     @property
     def passes(self) -> bool:
@@ -98,13 +107,9 @@ class ThinkingSplitter:
     def _outside(self, pieces: list[Piece]) -> bool:
         held = ''.join(self._held)
         text = held.lstrip()
-        for opening, closing in self.tags:
-            if text.startswith(opening):
-                self._close, self.found, self._blank = (closing,), True, True
-                self._held = [text[len(opening) :]]
-                return True
-        if not text or any(opening.startswith(text) for opening, _ in self.tags):
-            return False
+        opened = self._opened(text)
+        if opened is not False:
+            return bool(opened)
         self._started = True
         # Behind reasoning the white space goes; otherwise the pieces stay as they came.
         released = [text] if self.found else self._held
@@ -112,8 +117,23 @@ class ThinkingSplitter:
         self._held = []
         return False
 
+    def _opened(self, text: str) -> bool | None:
+        """Whether a tag stands at the start of `text`, and is taken off; `None` while it may yet."""
+        for opening, closing in self.tags:
+            if text.startswith(opening):
+                self._close, self.found, self._blank = (closing,), True, True
+                self._held = [text[len(opening) :]]
+                return True
+        return None if not text or any(opening.startswith(text) for opening, _ in self.tags) else False
+
     def _inside(self, pieces: list[Piece]) -> bool:
         held = ''.join(self._held)
+        if self._prompted:
+            # Some servers send the tag that the prompt opened all the same.
+            opened = self._opened(held.lstrip())
+            self._prompted = opened is None
+            if opened is not False:
+                return bool(opened)
         if self._blank:
             held = held.lstrip()
         at, close = min(((held.find(tag), tag) for tag in self._close if tag in held), default=(-1, ''))

@@ -10,32 +10,40 @@ the newest call.
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oaicompat._json import as_object, decode_nested, is_cut_off, repair_arguments
+from oaicompat._json import as_object, decode_nested, dumped, is_cut_off, repair_arguments
 
 Call = dict[str, Any]
 
 WHOLE = 'oaicompat_arguments'
 """Key of a delta's call: its arguments as a whole, in place of all fragments before."""
 
-_MARKER = re.compile(r'<\|.*', re.DOTALL)
+_MARKER = re.compile(r'(?:<[|\uff5c/]|</?tool_call|\[/?TOOL_CALLS).*', re.DOTALL)
+_DRESS = re.compile(
+    r'^(?:\s|["\'`]|<[^<>]{1,80}>|\[TOOL_CALLS\])*(?:to=)?(?:(?:functions|tools|default_api)\.)?'
+    r'([\w.-]+?)(?::\d+|\(\))?[\s"\'`]*$'
+)
+_ALIASES = ('arguments', 'parameters', 'args', 'input')
 
 
 @dataclass
 class _Slot:
     index: int  # the one we send
     given: int  # the one the server sends
-    id: str | None = None
+    id: str | None = None  # the one we send
+    given_id: str | None = None  # the one the server sends
     name: str = ''
     last: str = ''  # the newest fragment, as long as each one repeated the one before
     growing: bool = True
     pieces: list[str] = field(default_factory=list)
+    whole: str | None = None  # arguments that did not come as text, and so as a whole
+    again: bool = False  # its name was repeated behind whole arguments
+    announced: str = ''  # the name that was repeated, for the call that follows
 
     @property
     def arguments(self) -> str:
@@ -47,6 +55,11 @@ class _Slot:
     @arguments.setter
     def arguments(self, text: str) -> None:
         self.pieces = [text]
+
+    @property
+    def is_whole(self) -> bool:
+        end = next((piece.rstrip() for piece in reversed(self.pieces) if not piece.isspace() and piece), '')
+        return end.endswith('}') and as_object(self.arguments) is not None
 
 
 @dataclass
@@ -95,14 +108,15 @@ class ToolCalls:
     def cut_off(self) -> str | None:
         """The name of a call whose arguments end before they are whole, `''` if it has none; `None` if all are."""
         for slot in self._slots:
-            if not slot.arguments or (repair_arguments(slot.arguments) is None and is_cut_off(slot.arguments)):
+            if not slot.arguments.strip() or (repair_arguments(slot.arguments) is None and is_cut_off(slot.arguments)):
                 return slot.name
         return None
 
     def _goes_on(self, call: Mapping[Any, Any]) -> bool:
         """Take `call` as it is, if it is what most are: the next fragment of the newest call, and no more."""
         slot, function = self._newest, call.get('function')
-        if slot is None or call.get('index') != slot.index or slot.given != slot.index or 'id' in call:
+        index = call.get('index')
+        if slot is None or type(index) is not int or index != slot.index or slot.given != slot.index or 'id' in call:
             return False
         text = function.get('arguments') if type(function) is dict and len(function) == 1 else None
         if type(text) is not str or text.startswith('{') or not slot.name:
@@ -115,17 +129,21 @@ class ToolCalls:
         function = call.get('function')
         if not isinstance(function, Mapping):
             # Some servers leave the envelope out: {"name": ..., "arguments": ...}.
-            function = {key: call[key] for key in ('name', 'arguments') if key in call}
+            function = {key: call[key] for key in ('name', *_ALIASES) if key in call}
         id_, name = _text_or_none(call.get('id')), self._name(function.get('name'))
-        arguments = self._as_text(function.get('arguments'))
+        given = next((function[key] for key in _ALIASES if function.get(key) is not None), None)
+        arguments = self._as_text(given)
         slot = self._slot(_index(call.get('index')), id_, name, arguments)
-        told = self._told(slot, name)
-        news = {'name': told, 'arguments': self._fragment(slot, arguments)}
+        told = self._told(slot, name or (slot.announced if not slot.name else ''))
+        if arguments is not given and slot.arguments:
+            slot.whole, news = arguments, {'name': told, 'arguments': ''}
+        else:
+            news = {'name': told, 'arguments': self._fragment(slot, arguments)}
         changed = {key: value for key, value in news.items() if function.get(key) != value}
         sent: Call = dict(call)
         if changed or function is not call.get('function'):
             sent['function'] = {**function, **changed}
-        if call.get('index') != slot.index:
+        if call.get('index') != slot.index or type(call['index']) is not int:
             sent['index'] = slot.index
         if told and slot.id is None:
             # The part starts here, and its id is fixed once.
@@ -136,33 +154,44 @@ class ToolCalls:
         return sent
 
     def _slot(self, index: int | None, id_: str | None, name: str, arguments: str | None) -> _Slot:
-        slot = self._found(index, id_)
-        if slot is not None and self._is_another(slot, id_, name, arguments):
-            slot = None
-        if slot is None:
-            slot = self._opened(index)
+        slot = self._found(index, id_, name)
+        if slot is None or self._is_another(slot, id_, name, arguments or ''):
+            before, slot = slot, self._opened(index)
+            slot.announced = before.name if before and not name else ''
         if index is None or slot.index != index:
             self.repairs.add('tool_call.index')
-        if id_ is not None and slot.id is None:
-            slot.id = self._distinct(id_)
+        if id_ is not None:
+            slot.given_id = slot.given_id or id_
+            slot.id = slot.id or self._distinct(id_)
         self._newest = slot
         return slot
 
-    def _found(self, index: int | None, id_: str | None) -> _Slot | None:
-        if index is None:
-            same = next((slot for slot in self._slots if id_ is not None and slot.id == id_), None)
-            return same or (self._newest if id_ is None else None)
+    def _found(self, index: int | None, id_: str | None, name: str) -> _Slot | None:
         # The newest first: a slot that was opened for a conflicting id takes over the index.
-        here = next((slot for slot in reversed(self._slots) if slot.given == index), None)
-        if here is None or id_ is None or here.id in (None, id_):
-            return here
-        return next((slot for slot in self._slots if slot.given == index and slot.id == id_), None)
+        newest = self._slots[::-1]
+        here = [slot for slot in newest if index in (None, slot.given)]
+        same = next((slot for slot in here if id_ is not None and slot.given_id == id_), None)
+        if same is None and not here and not name:
+            # The index counts fragments.
+            same = next((slot for slot in newest if id_ and slot.given_id == id_ and not slot.is_whole), None)
+        latest = self._newest if index is None else next(iter(here), None)
+        # An id that comes late belongs to a call that has none.
+        return same or (latest if latest and (id_ is None or latest.given_id is None) else None)
 
-    def _is_another(self, slot: _Slot, id_: str | None, name: str, arguments: str | None) -> bool:
-        """Whether a fragment that names a call starts another one: the call in the slot is whole already."""
-        if not (name and slot.name) or (id_ is not None and id_ == slot.id) or as_object(slot.arguments) is None:
+    def _is_another(self, slot: _Slot, id_: str | None, name: str, text: str) -> bool:
+        """Whether a fragment starts another call than the one in its slot, which is whole already."""
+        same_id = id_ is not None and id_ == slot.given_id
+        if self._names_another(slot, name, same_id=same_id):
+            return True
+        if not ((name and slot.name) or slot.again) or not slot.is_whole or text.lstrip()[:1] not in ('{', '"'):
             return False
-        return bool(arguments)
+        return not same_id or not _extends(slot.arguments, text)
+
+    def _names_another(self, slot: _Slot, name: str, *, same_id: bool) -> bool:
+        known = slot.name
+        if name == known or not {name, known} <= self.schemas.keys() or known + name in self.schemas:
+            return False
+        return slot.is_whole or not (same_id or (name.startswith(known) and not slot.arguments))
 
     def _opened(self, index: int | None) -> _Slot:
         taken = {slot.index for slot in self._slots}
@@ -180,10 +209,10 @@ class ToolCalls:
     def _name(self, name: object) -> str:
         if not isinstance(name, str):
             return ''
-        clean = _MARKER.sub('', name)
-        bare = clean.strip().removeprefix('functions.')
-        if clean not in self.schemas and bare in self.schemas:
-            clean = bare
+        clean = name if name in self.schemas else _MARKER.sub('', name)
+        if clean not in self.schemas:
+            bare = next((found[1] for text in (clean, name) if (found := _DRESS.match(text))), '')
+            clean = bare if bare in self.schemas else clean
         if clean != name:
             self.repairs.add('tool_call.name')
         return clean
@@ -193,18 +222,31 @@ class ToolCalls:
         known = slot.name
         if not name:
             return None
-        repeated = name == known or (not name.startswith(known) and (slot.arguments or known in self.schemas))
-        if repeated:
+        slot.name = self._joined(slot, name) if known else name
+        if slot.name == known:
             self.repairs.add('tool_call.repeated_name')
+            slot.again = slot.is_whole
             return None
-        slot.name = name if name.startswith(known) else known + name
         return slot.name[len(known) :]
+
+    def _joined(self, slot: _Slot, name: str) -> str:
+        """The name that `name` makes of the known one: the same, a longer one, or both together."""
+        known, joined = slot.name, slot.name + name
+        if name == known and known in self.schemas:
+            return known
+        if any(tool.startswith(joined) for tool in self.schemas):
+            return joined
+        if known in self.schemas:
+            return name if name in self.schemas and name.startswith(known) and not slot.arguments else known
+        if name.startswith(known):
+            return name
+        return known if slot.arguments else joined
 
     def _as_text(self, arguments: object) -> str | None:
         if arguments is None or isinstance(arguments, str):
             return arguments
         self.repairs.add('tool_call.arguments')
-        return json.dumps(arguments, ensure_ascii=False)
+        return dumped(arguments)
 
     def _fragment(self, slot: _Slot, text: str | None) -> str | None:
         """What of `text` is news: some servers repeat all that came before."""
@@ -225,7 +267,7 @@ class ToolCalls:
         return text
 
     def _repaired(self, slot: _Slot) -> str:
-        text = repair_arguments(slot.arguments)
+        text = repair_arguments(slot.arguments) if slot.whole is None else repair_arguments(slot.whole)
         if text is None and slot.growing and as_object(slot.last) is not None:
             # What might have been an object inside of another one was a repetition after all.
             self.repairs.add('tool_call.cumulative')
@@ -240,12 +282,20 @@ class ToolCalls:
         if nested is None:
             return text
         self.repairs.add('tool_call.nested_arguments')
-        return json.dumps(nested, ensure_ascii=False)
+        return dumped(nested)
 
 
 def _goes_on(text: str) -> bool:
     """Whether `text` is a JSON object or the beginning of one."""
     return as_object(text) is not None or is_cut_off(text)
+
+
+def _extends(before: str, text: str) -> bool:
+    """Whether `text` repeats the object `before`, and may add to it."""
+    old, new = as_object(before), as_object(text)
+    if not old or new is None:
+        return not old or text.startswith(before)
+    return all(key in new and new[key] == value for key, value in old.items())
 
 
 def synthetic_id() -> str:
@@ -279,7 +329,7 @@ def _envelope(given: Mapping[str, Any], sent: Call, whole: Mapping[int, str]) ->
 
 
 def _index(given: object) -> int | None:
-    if isinstance(given, str) and given.strip().isdecimal():
+    if isinstance(given, str) and len(given) < _LONGEST and given.strip().isdecimal():
         return int(given)
     if isinstance(given, float) and given.is_integer():
         given = int(given)
@@ -287,4 +337,10 @@ def _index(given: object) -> int | None:
 
 
 def _text_or_none(value: object) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = repr(value) if abs(value) < _HIGHEST else None
     return value if isinstance(value, str) and value else None
+
+
+_LONGEST = 10
+_HIGHEST = 10**18
