@@ -130,6 +130,7 @@ _spoiled = st.lists(_pieces, max_size=14).map(''.join) | st.builds(
 
 @given(_spoiled)
 @example("{'a': 1, }")
+@example(r'{"\ud800\{": 1}')
 def test_nothing_is_invented_and_a_repair_is_final(text: str) -> None:
     repaired = repair_arguments(text)
     if repaired is None or not text.strip():

@@ -135,7 +135,7 @@ def tool_messages(bodies: Bodies) -> Bodies:
 async def rendered(model: OpenAICompatibleModel, body: dict[str, Any]) -> str:
     """The prompt that the server makes of a request, from the first tool result on."""
     asked: dict[str, Any] = {key: body[key] for key in ('model', 'messages', 'tools') if key in body}
-    answer = await post_json(model.client, f'{model.base_url.removesuffix("/v1/")}/apply-template', asked)
+    answer = (await post_json(model.client, f'{model.base_url.removesuffix("/v1/")}/apply-template', asked)).value
     assert isinstance(answer, dict)
     _, tag, rest = answer['prompt'].rpartition('<|im_start|>user\n')
     assert tag

@@ -177,7 +177,7 @@ FRAMING: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     'unterminated': (sse(H, I, STOP, done=False).rstrip(), ('sse.unterminated',)),
     'single newlines': (sse(H, I, STOP).replace(b'\n\n', b'\n'), ('sse.single_newlines', 'sse.unterminated')),
     'JSON lines': (f'{J(H)}\n{J(I)}\n{J(STOP)}\n', ('sse.bare_json',)),
-    'a JSON list': (J([H, I, STOP]), ('sse.bare_json',)),
+    'a JSON list': (J([H, I, STOP]), ('sse.bare_json', 'sse.glued_values')),
     'glued': (f'data: {J(H)}{J(I)}\n\ndata: {J(STOP)}[DONE]\n\n', ('sse.glued_values',)),
     'doubled field': (sse(H, I, STOP).replace(b'data: ', b'data: data: '), ('sse.doubled_field',)),
     'wrapped comment': (b'data: : wait\n\n' + sse(H, I, STOP), ('sse.wrapped_comment',)),

@@ -7,6 +7,7 @@ parent expects. Timeouts are set here, too. Overrides nothing.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,19 @@ from typing import Any
 from openai import APIConnectionError, AsyncStream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
+from pydantic import ValidationError
 from pydantic_ai import _model_errors
-from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelTimeoutError
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelConnectionError,
+    ModelTimeoutError,
+    UnexpectedModelBehavior,
+)
 from pydantic_ai.messages import FinishReason, ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 
 from oaicompat import _urls
-from oaicompat._completion import completion_in, fold, repair_completion
+from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
@@ -97,14 +104,20 @@ class Answer:
             came = await answer
         except ModelAPIError as error:
             # The SDK could not read the body as JSON; the decoder's error still has it.
-            document = getattr(error.__cause__, 'doc', None)
+            cause = error.__cause__
+            document = cause.object.decode('utf-8', 'replace') if isinstance(cause, UnicodeDecodeError) else None
+            document = getattr(cause, 'doc', document)
             if stream or not isinstance(document, str):
                 raise
             return self._completion(document)
         if isinstance(came, AsyncStream):
             repair = EventRepair(self._context) if self.responses else ChunkRepair(self._context)
-            repaired = RepairedStream(came, repair, strict=self._strict, typed=self.responses)
+            repaired = RepairedStream(
+                came, repair, strict=self._strict, typed=self.responses, hint=wrong_url(self.endpoint)
+            )
             return repaired if stream else await self._folded(repaired)
+        if came is None or isinstance(came, list | int | float):
+            came = json.dumps(came, default=lambda value: value.model_dump(exclude_unset=True, warnings=False))
         return self._completion(came) if isinstance(came, ChatCompletion | Response | str) else came
 
     def _completion(self, came: ChatCompletion | Response | str) -> Any:
@@ -115,10 +128,12 @@ class Answer:
             fixed = whole(body, self._context, repairs)
         except FailureError as failure:
             raise self._error(failure, came) from failure
+        except IncompleteError as error:
+            raise explained(ModelConnectionError(self.endpoint.model, str(error)), self.endpoint) from error
         if self._strict and repairs:
             error = ModelAPIError(self.endpoint.model, f'{STRICT}the answer deviates: {", ".join(sorted(repairs))}')
             raise explained(error, self.endpoint)
-        if fixed is body and not isinstance(came, str):
+        if fixed is body and not repairs and not isinstance(came, str):
             return came
         made = as_response if self.responses else as_completion
         return made({**fixed, _CARRIED: sorted(repairs)})
@@ -127,7 +142,9 @@ class Answer:
         if not isinstance(came, str):
             # What was not sent is not there; what was sent is as it was, of whatever type.
             return came.model_dump(exclude_unset=True, warnings=False)
-        return response_in(came, repairs) if self.responses else completion_in(came, self._context, repairs)
+        return (
+            response_in(came, self._context, repairs) if self.responses else completion_in(came, self._context, repairs)
+        )
 
     async def _folded(self, stream: RepairedStream) -> Any:
         try:
@@ -191,6 +208,16 @@ def parent_profile(profile: Profile, endpoint: Endpoint) -> Any:
 _NO_TAGS = ('\x00oaicompat', '\x00/oaicompat')
 
 
+def without_faults(response: Any, error: UnexpectedModelBehavior) -> Any:
+    """The completion without the optional fields that pydantic-ai could not read; `None` where it needs the others."""
+    cause = error.__cause__
+    if not isinstance(cause, ValidationError):
+        return None
+    faults = [fault['loc'] for fault in cause.errors()]
+    body = pruned(response.model_dump(exclude_unset=True, warnings=False), faults)
+    return None if body is None else as_completion(body)
+
+
 def taken_repairs(response: object) -> list[str]:
     """The names that `Answer` put on a completion, taken off it."""
     extra = getattr(response, 'model_extra', None)
@@ -216,6 +243,9 @@ def errors_explained(endpoint: Endpoint) -> Iterator[None]:
         yield
     except ModelAPIError as error:
         raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # Something in the answer that neither our repairs nor pydantic-ai know.
+        raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
 
 
 def with_timeout(settings: Any, profile: Profile, *, stream: bool) -> Any:

@@ -6,9 +6,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oaicompat._envelope import FailureError, Json, failure_in, plain_message, plain_usage, unwrapped
+from oaicompat._envelope import (
+    FailureError,
+    Json,
+    choices_of,
+    failure_in,
+    no_choices,
+    plain_envelope,
+    plain_message,
+    plain_usage,
+    unwrapped,
+)
 from oaicompat._repair import INLINE, ChunkRepair, Context
-from oaicompat._sse import ErrorText, EventDecoder, read_values
+from oaicompat._sse import DONE, ErrorText, EventDecoder, read_values
 from oaicompat._thinking import lone_closing_tag, split
 from oaicompat._toolcalls import ToolCalls, whole_calls
 
@@ -18,8 +28,6 @@ _OPTIONAL: Mapping[str, type | tuple[type, ...]] = {
     'audio': dict,
     'function_call': dict,
     'logprobs': dict,
-    'system_fingerprint': str,
-    'service_tier': str,
 }
 
 
@@ -39,10 +47,9 @@ def repair_completion(body: Json, context: Context, repairs: set[str]) -> Json:
     inner = unwrapped(body)
     if inner is not body:
         repairs.add('envelope.wrapped')
-    choices = inner.get('choices')
-    choices = [choice for choice in choices if isinstance(choice, Mapping)] if isinstance(choices, list) else []
+    choices = choices_of(inner, repairs)
     if not choices:
-        raise FailureError('the answer has no choices', body)
+        raise no_choices(body)
     choice = _choice(_joined(choices, context, repairs), context, repairs)
     fixed = _with_defaults({**inner, 'choices': [choice, *choices[1:]]}, context, repairs)
     return body if fixed == body else fixed
@@ -75,12 +82,15 @@ def _message(choice: Mapping[str, Any], repairs: set[str]) -> Json:
 def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
     message = choice['message']
     if (calls := message.get('tool_calls')) is not None:
-        fixed = whole_calls(calls, ToolCalls(context.schemas, repairs))
+        tracker = ToolCalls(context.schemas, repairs)
+        fixed = whole_calls(calls, tracker)
+        if tracker.nameless:
+            raise FailureError('a tool call without a name', calls)
         message = {**message, 'tool_calls': fixed or None} if fixed or calls else message
     content = message.get('content')
     if isinstance(content, str):
         message = _with_thinking(message, content, context, repairs)
-    if context.answer_in_reasoning and not message.get('content') and not message.get('tool_calls'):
+    if context.answer_in_reasoning and not _said(message) and not message.get('tool_calls'):
         reasoning = next((message[key] for key in ('reasoning_content', 'reasoning') if message.get(key)), None)
         if isinstance(reasoning, str):
             repairs.add('reasoning.answer')
@@ -89,6 +99,10 @@ def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
         repairs.add('envelope.role')
         message = {**message, 'role': 'assistant'}
     return {**_typed(choice, repairs), 'message': _typed(message, repairs)}
+
+
+def _said(message: Json) -> str:
+    return str(message.get('content') or '').strip()
 
 
 def _with_thinking(message: Json, content: str, context: Context, repairs: set[str]) -> Json:
@@ -134,9 +148,6 @@ def _with_defaults(body: Json, context: Context, repairs: set[str]) -> Json:
             defaults[key] = default if given is None else str(given)
     if body.get('object') != 'chat.completion':
         defaults['object'] = 'chat.completion'
-    created = body.get('created')
-    if created is not None and type(created) is not int:
-        defaults['created'] = int(float(created)) if _NUMBER.fullmatch(str(created)) else None
     choice = {**body['choices'][0], **_choice_defaults(body['choices'][0])}
     if choice != body['choices'][0]:
         defaults['choices'] = [choice, *body['choices'][1:]]
@@ -145,7 +156,8 @@ def _with_defaults(body: Json, context: Context, repairs: set[str]) -> Json:
     usage = body.get('usage')
     if usage is not None and (plain := plain_usage(usage, repairs)) != usage:
         defaults['usage'] = plain
-    return {**_typed(body, repairs), **defaults}
+    fields = plain_envelope({key: item for key, item in body.items() if key not in ('id', 'model')}, repairs)
+    return {**body, **fields, **defaults}
 
 
 def _choice_defaults(choice: Json) -> Json:
@@ -154,7 +166,26 @@ def _choice_defaults(choice: Json) -> Json:
     return defaults if reason is None or (isinstance(reason, str) and reason) else {**defaults, 'finish_reason': None}
 
 
-_NUMBER = re.compile(r'\d{1,12}(\.\d+)?')
+def pruned(body: Json, faults: Iterable[Sequence[Any]]) -> Json | None:
+    """`body` without the optional fields in which pydantic-ai's own check of a completion found `faults`.
+
+    `None` where a fault is in none of them.
+    """
+    for path in faults:
+        at = next((n for n, key in enumerate(path) if key in _PRUNABLE), None)
+        inside: Any = body
+        for step in path[:at]:
+            try:
+                inside = inside[step]
+            except (KeyError, IndexError, TypeError):
+                return None
+        if at is None or not isinstance(inside, dict):
+            return None
+        inside[path[at]] = None
+    return body
+
+
+_PRUNABLE = frozenset((*_OPTIONAL, 'moderation', 'service_tier', 'system_fingerprint', 'usage'))
 
 
 def fold(chunks: Iterable[Json]) -> Json:
@@ -210,20 +241,32 @@ def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
     Raises:
         FailureError: If there is none.
     """
-    decoder = EventDecoder(repairs)
+    decoder, seen = EventDecoder(), set[str]()
     events = [*decoder.feed(text.encode('utf-8', 'replace')), *decoder.finish()]
-    values = [value for event in events for value in read_values(event, repairs)]
+    values = [value for event in events for value in read_values(event, seen)]
     objects = [value for value in values if isinstance(value, dict)]
-    errors = [value for value in values if isinstance(value, ErrorText)]
     whole = next((value for value in objects if _is_whole(unwrapped(value))), None)
     if whole is not None:
+        if text.lstrip()[:1] != '{':
+            repairs.update(
+                {'envelope.wrapped'} if text.lstrip()[:1] == '[' else {*seen, *decoder.repairs, 'sse.unasked'}
+            )
         return whole
     if not objects:
+        errors = [value for value in values if isinstance(value, ErrorText)]
         raise FailureError(_no_json(errors[0] if errors and not decoder.ignored else text), None)
-    repairs.add('sse.unasked')
+    repairs.update(seen, decoder.repairs, {'sse.unasked'})
     chunks = ChunkRepair(context, repairs)
-    repaired = [chunk for value in objects for chunk in chunks.feed(value)]
-    return fold([*repaired, *chunks.finish(announced=len(objects) < len(values))])
+    repaired: list[Json] = []
+    for value in values:
+        if isinstance(value, dict):
+            repaired += chunks.feed(value)
+        elif isinstance(value, ErrorText) and not chunks.finished:
+            raise FailureError(str(value), None)
+    announced = DONE in values
+    if decoder.ignored.strip() and not announced and not chunks.finished:
+        raise FailureError(' '.join(decoder.ignored.split()), None)
+    return fold([*repaired, *chunks.finish(announced=announced)])
 
 
 def _is_whole(value: Json) -> bool:

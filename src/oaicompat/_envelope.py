@@ -7,6 +7,7 @@ one delta, into the form of the API reference.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -36,30 +37,56 @@ def failure_in(value: Mapping[str, Any]) -> FailureError | None:
     if error := value.get('error'):
         return _failure(error, value)
     choices = value.get('choices')
-    first = choices[0] if isinstance(choices, list) and choices else None
-    if isinstance(first, Mapping) and first.get('error'):
-        return _failure(first['error'], first)
-    if value.get('object') == 'error' or (not _is_answer(value) and not _wrapped(value) and _complains(value)):
-        return _failure(value, value)
-    return None
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, Mapping) and choice.get('error'):
+            return _failure(choice['error'], choice)
+    return _failure(value, value) if value.get('object') == 'error' else _other_failure(value)
+
+
+def _other_failure(value: Mapping[str, Any]) -> FailureError | None:
+    """The error that an object without choices is, in other shapes than OpenAI's."""
+    if value.get('choices') or 'usage' in value or _wrapped(value):
+        return None
+    if (inner := next((item for item in _inside(value) if item.get('error')), None)) is not None:
+        return _failure(inner['error'], inner)
+    for key in ('errors', 'base_resp'):  # several at once; MiniMax
+        if (told := value.get(key)) and (key != 'base_resp' or _base_complains(told)):
+            return _failure(told[0] if isinstance(told, list) else told, value)
+    return _failure(value, value) if 'choices' not in value and _complains(value) else None
+
+
+def _base_complains(told: object) -> bool:
+    return isinstance(told, Mapping) and told.get('status_code') not in (0, None)
 
 
 def _failure(error: object, around: Mapping[str, Any]) -> FailureError:
     fields = error if isinstance(error, Mapping) else around
-    codes = (fields.get(key) for key in ('code', 'status', 'status_code', 'http_status', 'http_code'))
+    codes = (fields.get(key) for key in ('code', 'status', 'status_code', 'http_status', 'http_code', 'type'))
     status = next((found for code in codes if (found := _status(code)) is not None), None)
-    message = error if isinstance(error, str) else _words(error)
+    message = _words(error) or _words({key: item for key, item in around.items() if key != 'error'})
     return FailureError(message or 'the server reported an error without a message', error, status)
 
 
 def _status(code: object) -> int | None:
+    if isinstance(code, str) and code in _STATUSES:
+        return _STATUSES[code]
     if isinstance(code, str) and code.isdecimal():
         code = int(code)
     known = isinstance(code, int) and not isinstance(code, bool) and code in range(400, 600)
     return code if known and isinstance(code, int) else None
 
 
-_WORDS = ('message', 'msg', 'detail', 'error_msg', 'error_message', 'error')
+# What Anthropic, Google and vLLM say in words; the words of OpenAI are pydantic-ai's to know.
+_STATUSES: Mapping[str, int] = {
+    'invalid_request_error': 400, 'BadRequestError': 400, 'INVALID_ARGUMENT': 400,
+    'authentication_error': 401, 'AuthenticationError': 401, 'UNAUTHENTICATED': 401, 'invalid_api_key': 401,
+    'permission_error': 403, 'PERMISSION_DENIED': 403,
+    'not_found_error': 404, 'NotFoundError': 404, 'NOT_FOUND': 404, 'model_not_found': 404,
+    'RateLimitError': 429, 'RESOURCE_EXHAUSTED': 429,
+    'api_error': 500, 'InternalServerError': 500, 'INTERNAL': 500, 'UNAVAILABLE': 503, 'overloaded_error': 529,
+}  # fmt: skip
+
+_WORDS = ('message', 'msg', 'detail', 'error_msg', 'error_message', 'status_msg', 'error')
 
 
 def _words(error: object) -> str:
@@ -72,13 +99,13 @@ def _words(error: object) -> str:
     return next((words for key in _WORDS if (words := _words(error.get(key)))), '')
 
 
-def _is_answer(value: Mapping[str, Any]) -> bool:
-    return bool(value.get('choices')) or value.get('usage') is not None or 'choices' in value
-
-
 def _complains(value: Mapping[str, Any]) -> bool:
-    return bool(value.get('detail')) or (
-        any(value.get(key) for key in ('message', 'msg')) and any(key in value for key in ('code', 'status', 'success'))
+    if value.get('detail') or value.get('error_msg') or value.get('error_message'):
+        return True
+    fine = value.get('success') is True or value.get('code') in (0, 200, '0', '200')
+    return not fine and (
+        any(isinstance(value.get(key), str) and value[key] for key in ('message', 'msg'))
+        and any(key in value for key in ('code', 'status', 'success'))
     )
 
 
@@ -88,8 +115,12 @@ def unwrapped(value: Json) -> Json:
 
 
 def _wrapped(value: Mapping[str, Any]) -> Json | None:
+    return next((item for item in _inside(value) if item.get('choices')), None)
+
+
+def _inside(value: Mapping[str, Any]) -> list[Json]:
     inner = (value.get(key) for key in ('data', 'result', 'response', 'provider', 'output', 'body'))
-    return next((item for item in inner if isinstance(item, dict) and item.get('choices')), None)
+    return [item for item in inner if isinstance(item, dict)]
 
 
 def plain_message(message: Mapping[str, Any], repairs: set[str]) -> Json:
@@ -104,27 +135,45 @@ def plain_message(message: Mapping[str, Any], repairs: set[str]) -> Json:
         if thinking:
             repairs.add('content.thinking_parts')
             changed = {'content': text or None, 'reasoning_content': thinking}
+        elif text and any(map(_is_odd_part, content)):
+            repairs.add('content.not_text')
+            changed['content'] = text
     elif content is not None and not isinstance(content, str):
         repairs.add('content.not_text')
-        changed['content'] = _text_of([content])
+        changed['content'] = _text_of([content]) or (json.dumps(content, ensure_ascii=False) if content else None)
     changed |= _plain_reasoning({**message, **changed}, repairs)
-    if 'function_call' in message and not message.get('tool_calls') and isinstance(message['function_call'], Mapping):
-        repairs.add('tool_call.legacy')
-        changed['tool_calls'] = [{'index': 0, 'type': 'function', 'function': dict(message['function_call'])}]
+    if message.get('refusal') and not isinstance(message['refusal'], str):
+        repairs.add('envelope.types')
+        changed['refusal'] = None
+    legacy = message.get('function_call')
+    if isinstance(legacy, Mapping):
+        changed['function_call'] = None
+        if legacy and not message.get('tool_calls'):
+            repairs.add('tool_call.legacy')
+            changed['tool_calls'] = [{'index': 0, 'type': 'function', 'function': dict(legacy)}]
     return {**message, **changed} if changed else dict(message)
+
+
+def _is_odd_part(part: object) -> bool:
+    """Whether a part of the content holds text that pydantic-ai does not read."""
+    plain = isinstance(part, Mapping) and part.get('type') == 'text' and isinstance(part.get('text'), str)
+    return isinstance(part, Mapping) and not plain and bool(_text_of(part))
 
 
 def _plain_reasoning(message: Mapping[str, Any], repairs: set[str]) -> Json:
     """Reasoning that pydantic-ai would not read, in the field where it does."""
+    odd = {key: None for key in REASONING_FIELDS[:2] if message.get(key) and not isinstance(message[key], str)}
+    if odd:
+        repairs.add('reasoning.field')
     if any(isinstance(message.get(key), str) and message[key] for key in REASONING_FIELDS[:2]):
-        return {}
+        return odd
     for key in (*REASONING_FIELDS, 'reasoning_details'):
         text = _text_of(message.get(key), thinking=True, loose=True)
         if text:
             repairs.add('reasoning.field')
             field = key if key in REASONING_FIELDS[:2] else 'reasoning_content'
-            return {field: text}
-    return {}
+            return {**odd, field: text}
+    return odd
 
 
 _THINKING_TYPES = ('thinking', 'reasoning', 'reasoning.text', 'reasoning.summary', 'reasoning_text', 'summary_text')
@@ -141,31 +190,99 @@ def _text_of(value: object, *, thinking: bool = False, loose: bool = False) -> s
     reasons = value.get('type') in _THINKING_TYPES
     if not loose and reasons is not thinking:
         return ''
-    inner = (value.get(key) for key in ('text', 'thinking', 'reasoning', 'content', 'summary'))
+    inner = (value.get(key) for key in ('text', 'thinking', 'reasoning', 'content', 'summary', 'value'))
     return next((text for item in inner if (text := _text_of(item, thinking=thinking, loose=loose or reasons))), '')
+
+
+def plain_envelope(body: Json, repairs: set[str]) -> Json:
+    """`body` without top-level fields that are of another type than the API reference says; itself where none is."""
+    odd: Json = {key: None for key, kind in _TOP_LEVEL.items() if not isinstance(body.get(key), kind | None)}
+    created = body.get('created')
+    if created is not None and (type(created) is not int or not 0 <= created < _LATEST):
+        odd['created'] = _created(created)
+    for key in ('id', 'model'):
+        if key in odd:
+            odd[key] = str(body[key])
+    if not odd:
+        return body
+    repairs.update('envelope.defaults' if key in ('id', 'model', 'created') else 'envelope.types' for key in odd)
+    return {**body, **odd}
+
+
+def is_plain_top(chunk: Json) -> bool:
+    """Whether `plain_envelope()` has nothing to do, where that is told fast, and nothing is said of an error."""
+    id_, created, model = chunk.get('id'), chunk.get('created'), chunk.get('model')
+    if type(id_) is not str or type(created) is not int or type(model) is not str or not 0 <= created < _LATEST:
+        return False
+    return 'error' not in chunk and 'moderation' not in chunk and type(chunk.get('service_tier', '')) is str
+
+
+_TOP_LEVEL: Mapping[str, type] = {
+    'id': str, 'model': str, 'system_fingerprint': str, 'service_tier': str, 'moderation': dict,
+}  # fmt: skip
+_LATEST = 10**14
+
+
+def _created(value: object) -> int | None:
+    return int(float(str(value))) if re.fullmatch(r'\d{1,12}(\.\d+)?', str(value)) else None
+
+
+def choices_of(body: Json, repairs: set[str]) -> list[Json] | None:
+    """The choices of `body` that are objects; `None` where it has none."""
+    choices = body.get('choices')
+    if isinstance(choices, Mapping):
+        repairs.add('choices.not_a_list')
+        choices = [choices]
+    return [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else None
+
+
+def no_choices(body: object) -> FailureError:
+    """The error that an answer without choices is."""
+    return FailureError(f'the answer has no choices: {json.dumps(body)[:200]}', body)
+
+
+def text_in(value: object) -> str:
+    """All text in a value, in parts or not."""
+    return _text_of(value, thinking=True, loose=True)
 
 
 def plain_usage(usage: object, repairs: set[str]) -> Json | None:
     """Token counts as whole numbers, nothing else; `None` where there are none."""
     if not isinstance(usage, Mapping):
         return None
-    plain = {key: _counted(value) for key, value in usage.items()}
+    plain = plain_counts(usage)
+    for key, other in (('prompt_tokens', 'input_tokens'), ('completion_tokens', 'output_tokens')):
+        if key not in plain and other in plain:
+            plain[key] = plain[other]
     if 'total_tokens' not in plain and {'prompt_tokens', 'completion_tokens'} <= plain.keys():
         plain['total_tokens'] = (plain['prompt_tokens'] or 0) + (plain['completion_tokens'] or 0)
-    for key in ('prompt_tokens', 'completion_tokens', 'total_tokens'):
-        if plain.get(key) is None:
-            plain[key] = 0
+    plain = plain_counts(plain, ('prompt_tokens', 'completion_tokens', 'total_tokens'))
     if plain != usage:
         repairs.add('usage')
     return plain
 
 
-def _counted(value: object) -> Any:
-    if isinstance(value, float) and math.isfinite(value):
-        return int(value)
-    if isinstance(value, str) and re.fullmatch(r'\d+(\.\d+)?', value):
-        return int(float(value))
-    return {key: _counted(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+def plain_counts(usage: Mapping[str, Any], needed: Iterable[str] = ()) -> Json:
+    """`usage` with its counts as whole numbers; those `needed` are there."""
+    plain = {key: _plain_count(key, value) for key, value in usage.items()}
+    return {**plain, **{key: plain.get(key) or 0 for key in needed}}
+
+
+def _plain_count(key: str, value: object) -> Any:
+    """A count as a whole number, details as an object; what is neither, such as a price, stays as it is."""
+    if key.endswith('_tokens'):
+        return _counted(value)
+    if key.endswith('_tokens_details'):
+        return {k: _plain_count(k, v) for k, v in value.items()} if isinstance(value, Mapping) else None
+    return value
+
+
+def _counted(value: object) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r'\d{1,18}(\.\d+)?', value):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        return None
+    return int(value)
 
 
 def usage_difference(usage: Json, before: Json) -> Json:

@@ -12,8 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oaicompat._envelope import (
+    FailureError,
     Json,
+    choices_of,
     failure_in,
+    is_plain_top,
+    no_choices,
+    plain_envelope,
     plain_message,
     plain_usage,
     unwrapped,
@@ -70,6 +75,8 @@ class ChunkRepair:
         self._finished = False
         self._answered = False
         self._reasoning: list[str] = []
+        self._inline: list[str] = []
+        self._chosen = False
 
     @property
     def finished(self) -> bool:
@@ -89,22 +96,25 @@ class ChunkRepair:
         inner = unwrapped(chunk)
         if inner is not chunk:
             self.repairs.add('envelope.wrapped')
-        chunk = self._with_usage(inner)
+        chunk = self._with_usage(plain_envelope(inner, self.repairs))
         self._envelope = chunk
-        choices = chunk.get('choices')
-        if not isinstance(choices, list):
-            return [chunk if choices is None else {**chunk, 'choices': []}]
+        choices = choices_of(chunk, self.repairs)
+        if choices is None:
+            return [chunk if chunk.get('choices') is None else {**chunk, 'choices': []}]
+        if choices != chunk['choices']:
+            chunk = {**chunk, 'choices': choices}
+        self._chosen = self._chosen or bool(choices)
         if self._context.alternatives or not choices:
             return [chunk]
         if len(choices) > 1:
             self.repairs.add('choices.merged')
-        repaired = [one for choice in choices if isinstance(choice, Mapping) for one in self._of_choice(chunk, choice)]
+        repaired = [one for choice in choices for one in self._of_choice(chunk, choice)]
         return repaired or [{**chunk, 'choices': []}]
 
     def _is_plain(self, chunk: Json) -> bool:
         """Whether `chunk` is what most are: some text, some reasoning or some arguments, and nothing else."""
         choices = chunk.get('choices')
-        if type(choices) is not list or len(choices) != 1 or chunk.get('usage') is not None or 'error' in chunk:
+        if type(choices) is not list or len(choices) != 1 or chunk.get('usage') is not None or not is_plain_top(chunk):
             return False
         choice = choices[0]
         delta = choice.get('delta') if type(choice) is dict else None
@@ -124,29 +134,36 @@ class ChunkRepair:
                 key == 'tool_calls' and type(value) is list and not self._thinking.holds and self._calls.goes_on(value)
             )
         if plain:
-            self._envelope = chunk
+            self._envelope, self._chosen = chunk, True
         return plain
 
     def finish(self, *, announced: bool) -> list[Json]:
         """What is still held when the stream ends; `announced` says whether the server said that it does.
 
         Raises:
+            FailureError: If there never was an answer in it.
             IncompleteError: If it ended inside of a call.
         """
+        if not self._chosen:
+            raise no_choices(self._envelope)
         if self._finished:
             return []
         cut = self._calls.cut_off()
         if cut is not None and not (announced and not self._calls.repairs & {'tool_call.unreadable'}):
             raise IncompleteError(f'the stream ended inside of the call of {cut or "a tool"}')
-        deltas = self._ending()
+        deltas = self._ending(None)
         return [self._chunk({'index': 0, 'delta': delta, 'finish_reason': None}) for delta in deltas]
 
-    def _of_choice(self, chunk: Json, choice: Mapping[str, Any]) -> list[Json]:
+    def _of_choice(self, chunk: Json, choice: Json) -> list[Json]:
+        if not isinstance(choice.get('finish_reason'), str | None):
+            self.repairs.add('envelope.defaults')
+            choice = {**choice, 'finish_reason': None}
+            chunk = {**chunk, 'choices': [choice]} if len(chunk['choices']) == 1 else chunk
         delta = self._delta(choice)
         deltas = self._split(delta)
         reason = choice.get('finish_reason')
         if reason and not self._finished:
-            deltas = _merged(deltas, self._ending())
+            deltas = _merged(deltas, self._ending(reason))
             self._finished = True
         if deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
             return [chunk]
@@ -186,6 +203,7 @@ class ChunkRepair:
             if calls:
                 pieces += self._thinking.interrupt()
         fixed = self._calls.feed(calls) if calls else None
+        self._inline += [piece.text for piece in pieces if piece.kind == 'thinking'] if self._thinking.assumed else []
         self._answered = self._answered or bool(fixed) or any(p.kind == 'text' and p.text.strip() for p in pieces)
         if fixed is not None and fixed != calls:
             delta = {**delta, 'tool_calls': fixed}
@@ -199,13 +217,22 @@ class ChunkRepair:
             self.repairs.add('thinking.tags')
         return _in_front(pieces, {key: value for key, value in delta.items() if key != 'content'})
 
-    def _ending(self) -> list[Json]:
+    def _ending(self, reason: object) -> list[Json]:
         """What the end of the answer releases."""
+        if self._calls.nameless:
+            raise FailureError('a tool call without a name', None)
+        assumed = self._thinking.assumed and reason != 'length'
         pieces = self._thinking.finish()
+        self._inline += [piece.text for piece in pieces if piece.kind == 'thinking']
         if any(piece.kind == 'thinking' for piece in pieces):
             self.repairs.add('thinking.tags')
         deltas = [_as_delta(piece) for piece in pieces]
         self._answered = self._answered or any(piece.kind == 'text' and piece.text.strip() for piece in pieces)
+        if assumed and not self._answered and self._inline:
+            # The prompt was said to open the tag, but none was closed: a whole answer would be text.
+            self.repairs.add('thinking.unclosed')
+            self._answered = True
+            deltas.append({'content': ''.join(self._inline)})
         if self._context.answer_in_reasoning and not self._answered and self._reasoning:
             self.repairs.add('reasoning.answer')
             deltas.append({'content': ''.join(self._reasoning)})

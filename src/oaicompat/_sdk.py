@@ -148,8 +148,11 @@ class RepairedStream(AsyncStream[Any]):
         on_end: Called when the stream was read to its end.
     """
 
-    def __init__(self, stream: AsyncStream[Any], repair: Repair, *, strict: bool = False, typed: bool = False) -> None:
-        """Take over `stream`; with `typed`, an event's type stands in for a value's own where that is missing."""
+    def __init__(
+        self, stream: AsyncStream[Any], repair: Repair, *, strict: bool = False, typed: bool = False, hint: str = ''
+    ) -> None:
+        """Take over `stream`; with `typed`, an event's type stands in for its own; `hint`: what a page may mean."""
+        self._hint = hint
         self.on_end: Callable[[], None] | None = None
         self._typed = typed
         # Not the parent's: it would make a second iterator over the same response.
@@ -218,7 +221,8 @@ class RepairedStream(AsyncStream[Any]):
                 raise
             self.repairs.add('sse.dropped')
         if not self._seen:
-            raise FailureError(self._nothing(), None)
+            raise self._nothing()
+        self._check_ignored(self._announced)
         for chunk in self._repair.finish(announced=self._announced):
             yield make(data=chunk, cast_to=cast_to, response=response)
         self._check()
@@ -233,13 +237,25 @@ class RepairedStream(AsyncStream[Any]):
                     self._announced = True
                     return
                 plain = type(value) is dict and not self._typed
-                yield from feed(value if plain else self._as_object(value, event))
+                yield from feed(value) if plain else self._fed(value, event)
 
     async def _bytes(self) -> AsyncIterator[bytes]:
         """What arrives, then nothing once, as a sign of the end; what httpx raises becomes the SDK's errors."""
         async for data in self._iter_events():
             yield cast(bytes, data)
         yield b''
+
+    def _fed(self, value: object, event: Event) -> list[dict[str, Any]]:
+        if isinstance(value, ErrorText) and self._repair.finished:
+            self.repairs.add('sse.trailing')
+            return []
+        return self._repair.feed(self._as_object(value, event))
+
+    def _check_ignored(self, announced: bool) -> None:
+        """Text that is no event is harmless where the answer is whole; where it is not, it may say why."""
+        text = ' '.join(self._events.ignored.split())[:200]
+        if text and not announced and not self._repair.finished:
+            raise FailureError(f'the stream ended with {text!r}', None)
 
     async def _drain(self) -> None:
         # HTTP/1.1 uses a connection again only when its body was read to the end.
@@ -265,10 +281,13 @@ class RepairedStream(AsyncStream[Any]):
             fields['code'] = status
         return APIError(message, self.response.request, body=fields)
 
-    def _nothing(self) -> str:
+    def _nothing(self) -> FailureError:
         kind = self.response.headers.get('content-type', 'no content type')
         start = ' '.join(self._events.ignored.split())[:200]
-        return f'expected an event stream and got none ({kind}): {start!r}'
+        message = f'expected an event stream and got none ({kind}): {start!r}'
+        if not start.startswith('<'):
+            return FailureError(message, None)
+        return FailureError(f'{message}; {self._hint}', {'message': message, 'type': 'page'})
 
 
 def as_completion(body: Mapping[str, Any]) -> ChatCompletion:

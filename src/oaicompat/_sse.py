@@ -265,7 +265,7 @@ class ErrorText(str):
 
 
 DONE = Done()
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r'[\s,\x1e]*')  # \x1e: JSON text sequences
 
 

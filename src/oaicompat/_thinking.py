@@ -54,6 +54,11 @@ class ThinkingSplitter:
             self._close = [close for _, close in self.tags]
             self._prompted = True
 
+    @property
+    def assumed(self) -> bool:
+        """Whether all that was read counts as reasoning, though no tag said so."""
+        return self.closing_only and bool(self.tags) and not self.found
+
     def feed(self, text: str) -> list[Piece]:
         """The pieces that `text` settles."""
         if self._started or not self.tags or not text:

@@ -40,6 +40,7 @@ class _Slot:
     name: str = ''
     last: str = ''  # the newest fragment, as long as each one repeated the one before
     growing: bool = True
+    typed: bool = False
     pieces: list[str] = field(default_factory=list)
     whole: str | None = None  # arguments that did not come as text, and so as a whole
     again: bool = False  # its name was repeated behind whole arguments
@@ -95,10 +96,17 @@ class ToolCalls:
         """Whether `calls` is nothing but the next fragment of the newest call; if so, it is taken."""
         return len(calls) == 1 and type(calls[0]) is dict and self._goes_on(calls[0])
 
+    @property
+    def nameless(self) -> bool:
+        """Whether there is a call whose name never came."""
+        return any(not slot.name and (slot.arguments or slot.id) for slot in self._slots)
+
     def finish(self) -> list[Call]:
         """Calls whose arguments are to be replaced as a whole."""
         replaced = []
         for slot in self._slots:
+            if not slot.name:
+                continue
             arguments = self._repaired(slot)
             if arguments != slot.arguments:
                 slot.arguments = arguments
@@ -108,6 +116,8 @@ class ToolCalls:
     def cut_off(self) -> str | None:
         """The name of a call whose arguments end before they are whole, `''` if it has none; `None` if all are."""
         for slot in self._slots:
+            if not slot.name and not slot.arguments:
+                continue
             if not slot.arguments.strip() or (repair_arguments(slot.arguments) is None and is_cut_off(slot.arguments)):
                 return slot.name
         return None
@@ -130,6 +140,8 @@ class ToolCalls:
         if not isinstance(function, Mapping):
             # Some servers leave the envelope out: {"name": ..., "arguments": ...}.
             function = {key: call[key] for key in ('name', *_ALIASES) if key in call}
+            if function:
+                self.repairs.add('tool_call.function')
         id_, name = _text_or_none(call.get('id')), self._name(function.get('name'))
         given = next((function[key] for key in _ALIASES if function.get(key) is not None), None)
         arguments = self._as_text(given)
@@ -145,6 +157,9 @@ class ToolCalls:
             sent['function'] = {**function, **changed}
         if call.get('index') != slot.index or type(call['index']) is not int:
             sent['index'] = slot.index
+        slot.typed = slot.typed or call.get('type') == 'function'
+        if told and slot.name == told and not slot.typed:
+            self.repairs.add('tool_call.type')
         if told and slot.id is None:
             # The part starts here, and its id is fixed once.
             slot.id = sent['id'] = synthetic_id()
@@ -308,11 +323,14 @@ def whole_calls(calls: object, tracker: ToolCalls) -> list[Call]:
 
     A call that needs no repair is the object that came.
     """
+    if isinstance(calls, Mapping):
+        tracker.repairs.add('tool_call.not_a_list')
     items = [calls] if isinstance(calls, Mapping) else calls
     given = [call for call in items if isinstance(call, Mapping)] if isinstance(items, list) else []
     sent = [tracker.feed([{**call, 'index': number}])[0] for number, call in enumerate(given)]
     whole = {call['index']: call[WHOLE] for call in tracker.finish()}
-    return [_envelope(old, new, whole) for old, new in zip(given, sent, strict=True)]
+    made = [_envelope(old, new, whole) for old, new in zip(given, sent, strict=True)]
+    return [call for call in made if call['function'].get('name')]
 
 
 def _envelope(given: Mapping[str, Any], sent: Call, whole: Mapping[int, str]) -> Call:

@@ -7,6 +7,7 @@ where the cause is a wrong base URL or a key that was withheld.
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -32,8 +33,8 @@ STRICT = 'strict: '
 
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 _CONTEXT_LENGTH = re.compile(
-    r'context[ _](?:length|window|size)|maximum (?:context|number of tokens)|too many (?:input )?tokens'
-    r'|prompt is too long|exceeds? (?:the )?(?:available )?context',
+    r'context[ _](?:length|window|size)|maximum (?:context|number of tokens)|too many (?:input )?tokens(?! per|, pl)'
+    r'|(?:prompt|input) is too long|exceeds? (?:the )?(?:available )?context|exceeds the maximum allowed tokens',
     re.IGNORECASE,
 )
 _TEMPLATE = re.compile(
@@ -61,10 +62,10 @@ def is_retryable(error: BaseException) -> bool:
         return False
     if isinstance(error, ModelHTTPError | APIStatusError):
         return _status_is_retryable(error.status_code, error.body)
-    if isinstance(error, ModelConnectionError | APIConnectionError | TimeoutError | ConnectionError):
-        return True
-    # An error in a stream, or a body that could not be read: the server's fault, and not of the request.
-    return isinstance(error, ModelAPIError)
+    if isinstance(error, ModelAPIError):
+        # An error in a stream, or a body that could not be read: the server's fault, unless it is a web page.
+        return error.provider_error_type != 'page'
+    return isinstance(error, APIConnectionError | TimeoutError | ConnectionError)
 
 
 def _status_is_retryable(status: int, body: object) -> bool:
@@ -83,7 +84,7 @@ def explained(error: _Error, endpoint: Endpoint, *, retryable: bool | None = Non
     """`error` with `.retryable`, `.retry_after` and, where the cause is at the caller's end, a hint."""
     facts: Any = error
     facts.retryable = is_retryable(error) if retryable is None else retryable
-    if getattr(error, 'retry_after', None) is None:
+    if not math.isfinite(getattr(error, 'retry_after', None) or math.inf):
         facts.retry_after = retry_after(error)
     if isinstance(error, ModelConnectionError) and endpoint.shown not in error.message:
         error.message = f'{error.message.rstrip(".")} ({endpoint.shown})'
@@ -113,7 +114,7 @@ _WAIT = re.compile(
     r'(?:(?P<minutes>\d+)m(?!s)\s*)?(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)',
     re.IGNORECASE,
 )
-_DELAY = re.compile(r'\d+(?:\.\d+)?s')
+_DELAY = re.compile(r'\d+(?:\.\d+)?')
 
 
 def _all_texts(body: object) -> list[str]:
@@ -125,8 +126,8 @@ def _all_texts(body: object) -> list[str]:
         if isinstance(value, dict):
             for key, item in value.items():
                 if key in ('retryDelay', 'retry_after', 'retry_delay', 'retry_after_seconds') and item is not None:
-                    number = str(item)
-                    texts.append(f'retry in {number if _DELAY.fullmatch(number) else f"{number}s"}')
+                    number = str(item).removesuffix('s')
+                    texts += [f'retry in {number}s'] if _DELAY.fullmatch(number) else []
                 else:
                     stack.append(item)
         elif isinstance(value, list):
@@ -139,7 +140,7 @@ def _seconds(value: object) -> float | None:
     if not isinstance(value, str) or not value.strip():
         return None
     try:
-        return max(float(value), 0.0)
+        return max(float(value), 0.0) if math.isfinite(float(value)) else None
     except ValueError:
         pass
     try:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -45,6 +45,7 @@ from oaicompat._answers import (
     taken_repairs,
     with_repairs,
     with_timeout,
+    without_faults,
 )
 from oaicompat._endpoint import Endpoint
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken, tool_returns
@@ -281,7 +282,18 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         if 'thinking.closing_tag' in repairs:
             self._endpoint.note('thinking.closing_tag', {'compat_start_with_reasoning': True}, 'a lone closing tag')
         with pinned(self, parent_profile(self.profile, self._endpoint)):
-            made = super()._process_response(response, **options)
+            try:
+                made = super()._process_response(response, **options)
+            except UnexpectedModelBehavior as error:
+                if self.profile.get('compat_repair') != 'on' and 'compat_repair' in self.profile:
+                    raise
+                fixed = without_faults(response, error)
+                if fixed is None and not repairs:
+                    raise  # not of our making: a subclass of pydantic-ai's asks for more
+                if fixed is None:
+                    raise explained(ModelAPIError(self.model_name, str(error)), self._endpoint) from error
+                repairs.append('envelope.types')
+                made = super()._process_response(fixed, **options)
         return with_repairs(made, repairs)
 
     @override
@@ -376,6 +388,20 @@ def _repaired_response(parent: type[OpenAIStreamedResponse]) -> type[OpenAIStrea
     return type(f'OpenAICompatible{parent.__name__}', (_RepairedResponse, parent), {'__module__': __name__})
 
 
+@cache
+def _explaining(parent: type[Any]) -> type[Any]:
+    """`parent`, whose errors carry what else the server said."""
+
+    class Explaining(parent):  # type: ignore[misc]
+        async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+            with errors_explained(self._endpoint):
+                async for event in super()._get_event_iterator():
+                    yield event
+
+    Explaining.__name__, Explaining.__qualname__, Explaining.__module__ = parent.__name__, parent.__name__, __name__
+    return Explaining
+
+
 class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
     """`OpenAIResponsesModel` for every server that offers `/responses`.
 
@@ -404,7 +430,8 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
             build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None)
         )
         repairs = taken_repairs(response)
-        return with_repairs(super()._process_response(response, *args, **options), repairs)
+        with errors_explained(self._endpoint):
+            return with_repairs(super()._process_response(response, *args, **options), repairs)
 
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
@@ -413,6 +440,8 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
         if isinstance(response, RepairedStream):
             self._endpoint.recognise(server=response.response.headers.get('server'))
             response.on_end = lambda: name_repairs(streamed, response.repairs)
+            streamed.__class__ = _explaining(type(streamed))
+            cast(Any, streamed)._endpoint = self._endpoint
         return streamed
 
     @override
