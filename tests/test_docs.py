@@ -20,6 +20,7 @@ from pytest_examples import CodeExample, EvalExample, find_examples
 import oaicompat
 from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, config, repairs, servers, testing
 from oaicompat._capabilities import Capabilities
+from oaicompat._lessons import RULES
 from oaicompat.testing import Reply, ScriptedServer, completion, tool_call
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -136,12 +137,13 @@ def test_page_of_repairs_is_current() -> None:
 
 
 def repairs_made() -> set[str]:
-    """The names that the source adds to a set called `repairs`, and the one that needs no set."""
-    names = {'request.stream'}
+    """The names that the source adds to a set called `repairs`, and those of what a refusal teaches."""
+    names = {rule.name for rule in RULES}
     for path in (ROOT / 'src' / 'oaicompat').glob('*.py'):
         for call in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
             if isinstance(call, ast.Call) and re.search(r'\brepairs\.add$', ast.unparse(call.func)):
-                names |= {str(node.value) for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant)}
+                constants = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
+                names |= {value for value in constants if isinstance(value, str)}
     return names
 
 

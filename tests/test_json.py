@@ -84,6 +84,8 @@ def test_an_object_that_was_spoiled_is_read(text: str, repaired: str) -> None:
         '{"a": }',
         "{'a': 'it's'}",
         "{'a': {1, 2}}",
+        '{"a": ["b" "c"]}',
+        "{'a': 'b' 'c'}",
         "{'a': print()}",
         '{1: 2}',
         '{"a": "b',

@@ -302,6 +302,11 @@ USAGE = {'prompt_tokens': 9, 'completion_tokens': 2, 'total_tokens': 11}
         ([None, None, USAGE], ()),
         ([{**USAGE, 'completion_tokens': 1, 'total_tokens': 10}, USAGE, None], ('usage.cumulative',)),
         ([USAGE, USAGE, USAGE], ('usage.cumulative',)),
+        ([None, USAGE, dict.fromkeys(USAGE, 0)], ('usage.cumulative',)),
+        (
+            [USAGE, dict.fromkeys(USAGE, 0), {**USAGE, 'completion_tokens': 1, 'total_tokens': 10}],
+            ('usage.cumulative',),
+        ),
         ([None, {'prompt_tokens': 9.0, 'completion_tokens': '2'}, None], ('usage',)),
         (['?', None, USAGE], ('usage',)),
     ],

@@ -29,7 +29,8 @@ def part(index: object = 0, id_: object = None, name: object = None, arguments: 
     """One fragment; what is `None` is left out."""
     function = {key: value for key, value in (('name', name), ('arguments', arguments)) if value is not None}
     outer = {key: value for key, value in (('index', index), ('id', id_)) if value is not None}
-    return {**outer, 'function': function}
+    # The API reference has the type with the name.
+    return {**outer, **({} if name is None else {'type': 'function'}), 'function': function}
 
 
 def folded(fragments: list[Any], schemas: dict[str, dict[str, Any]] | None = None) -> tuple[list[Any], ToolCalls]:
@@ -366,4 +367,9 @@ def test_whole_calls() -> None:
     assert first == proper
     assert (second['type'], second['function']) == ('function', {'name': 'lookup', 'arguments': '{}'})
     assert second['id'].startswith('call_')
-    assert tracker.repairs == {'tool_call.duplicate_id', 'tool_call.arguments'}
+    assert tracker.repairs == {
+        'tool_call.arguments',
+        'tool_call.duplicate_id',
+        'tool_call.function',
+        'tool_call.type',
+    }

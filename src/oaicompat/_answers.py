@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from openai import APIConnectionError, AsyncStream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
+from opentelemetry import trace
 from pydantic import ValidationError
 from pydantic_ai import _model_errors
 from pydantic_ai.exceptions import (
@@ -24,7 +26,7 @@ from pydantic_ai.exceptions import (
     ModelTimeoutError,
     UnexpectedModelBehavior,
 )
-from pydantic_ai.messages import FinishReason, ModelResponse
+from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 
 from oaicompat import _urls
@@ -36,42 +38,15 @@ from oaicompat._responses import EventRepair, repair_response, response_in
 from oaicompat._sdk import RepairedStream, as_completion, as_response, request_timeout
 from oaicompat._thinking import KNOWN_TAGS, Tags
 from oaicompat.errors import STRICT, explained, wrong_url
+from oaicompat.repairs import REPAIRS as _ALL
+
+logger = logging.getLogger('oaicompat')
 
 REPAIRS = 'oaicompat'
 """Key of `ModelResponse.provider_details`: the names of the repairs that were made."""
 
 _CARRIED = 'oaicompat_repairs'
-
-FINISH_REASONS: Mapping[object, FinishReason] = {
-    # Documented by Z.ai, https://docs.z.ai/api-reference/llm/chat-completion; the others seen from gateways.
-    'network_error': 'error',
-    'sensitive': 'content_filter',
-    'model_context_window_exceeded': 'length',
-    'error': 'error',
-    'abort': 'error',
-    'aborted': 'error',
-    'cancelled': 'error',
-    'failed': 'error',
-    'safety': 'content_filter',
-    'SAFETY': 'content_filter',
-    'blocked': 'content_filter',
-    'refusal': 'content_filter',
-    'guardrail_intervened': 'content_filter',
-    'max_tokens': 'length',
-    'MAX_TOKENS': 'length',
-    'model_length': 'length',
-    'end_turn': 'stop',
-    'eos': 'stop',
-    'eos_token': 'stop',
-    'stop_sequence': 'stop',
-    'STOP': 'stop',
-    'complete': 'stop',
-    'COMPLETE': 'stop',
-    'tool_use': 'tool_call',
-    'tool_call': 'tool_call',
-    'TOOL_CALL': 'tool_call',
-}
-"""What finish reasons outside of the API reference mean."""
+_REGISTRY = {repair.name: repair for repair in _ALL}
 
 
 @dataclass(frozen=True)
@@ -84,6 +59,7 @@ class Answer:
         settings: Its settings.
         parameters: Its parameters; the offered tools are among them.
         responses: Whether it went to `/responses`.
+        adapted: Names of the adaptations that made the server take it.
     """
 
     endpoint: Endpoint
@@ -91,6 +67,30 @@ class Answer:
     settings: Mapping[str, Any]
     parameters: ModelRequestParameters
     responses: bool = False
+    adapted: frozenset[str] = frozenset()
+
+    @asynccontextmanager
+    async def deadline(self, *, stream: bool, own_client: bool) -> AsyncIterator[Any]:
+        """The settings to send with: with our timeouts, where neither the caller nor the caller's client has any.
+
+        A limit on connecting and on each read, since a stream that is silent for longer has stalled; and one on the
+        whole of an answer that does not stream, retries included.
+
+        Raises:
+            ModelTimeoutError: If that takes longer.
+        """
+        if not own_client or self.settings.get('timeout') is not None:
+            yield self.settings
+            return
+        connect = self.profile.get('compat_connect_timeout', _CONNECT)
+        seconds = self.profile.get('compat_idle_timeout' if stream else 'compat_unary_timeout', _PATIENCE)
+        timed = {**self.settings, 'timeout': request_timeout(connect, seconds)}
+        try:
+            async with nullcontext() if stream else asyncio.timeout(seconds):
+                yield timed
+        except TimeoutError as error:
+            message = f'no answer within {seconds:g} s (knob: compat_unary_timeout)'
+            raise ModelTimeoutError(self.endpoint.model, message) from error
 
     async def repaired(self, answer: Awaitable[Any], *, stream: bool) -> Any:
         """What the parent goes on with: a stream, a completion, or a response that is finished already.
@@ -115,7 +115,11 @@ class Answer:
             repaired = RepairedStream(
                 came, repair, strict=self._strict, typed=self.responses, hint=wrong_url(self.endpoint)
             )
-            return repaired if stream else await self._folded(repaired)
+            if not stream:
+                return await self._folded(repaired)
+            repaired.adapted = self.adapted
+            repaired.on_end.append(lambda: self._log(repaired.repairs))
+            return repaired
         if came is None or isinstance(came, list | int | float):
             came = json.dumps(came, default=lambda value: value.model_dump(exclude_unset=True, warnings=False))
         return self._completion(came) if isinstance(came, ChatCompletion | Response | str) else came
@@ -128,15 +132,26 @@ class Answer:
             fixed = whole(body, self._context, repairs)
         except FailureError as failure:
             raise self._error(failure, came) from failure
-        except IncompleteError as error:
-            raise explained(ModelConnectionError(self.endpoint.model, str(error)), self.endpoint) from error
+        except IncompleteError as cut:
+            raise explained(ModelConnectionError(self.endpoint.model, str(cut)), self.endpoint) from cut
         if self._strict and repairs:
             error = ModelAPIError(self.endpoint.model, f'{STRICT}the answer deviates: {", ".join(sorted(repairs))}')
             raise explained(error, self.endpoint)
-        if fixed is body and not repairs and not isinstance(came, str):
+        if fixed is body and not repairs and not self.adapted and not isinstance(came, str):
             return came
+        self._log(repairs)
         made = as_response if self.responses else as_completion
-        return made({**fixed, _CARRIED: sorted(repairs)})
+        return made({**fixed, _CARRIED: sorted(repairs | self.adapted)})
+
+    def _log(self, repairs: Iterable[str]) -> None:
+        """Say what was repaired: a line each, and an event of the span that the request runs in."""
+        if not (names := sorted(repairs)):
+            return
+        span = trace.get_current_span()
+        for name in names:
+            repair = _REGISTRY[name]
+            logger.debug('%s at %s: %s repaired. %s', self.endpoint.model, self.endpoint.shown, name, repair.done)
+            span.add_event(f'oaicompat.{name}', {'oaicompat.done': repair.done})
 
     def _body(self, came: ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:
         if not isinstance(came, str):
@@ -154,7 +169,8 @@ class Answer:
             raise self._error(failure, None) from failure
         except (IncompleteError, APIConnectionError) as error:
             raise explained(ModelConnectionError(self.endpoint.model, str(error)), self.endpoint) from error
-        return as_completion({**repaired, _CARRIED: sorted({*stream.repairs, 'request.stream'})})
+        self._log(stream.repairs)
+        return as_completion({**repaired, _CARRIED: sorted({*stream.repairs, *self.adapted, 'request.stream'})})
 
     def _error(self, failure: FailureError, came: object) -> ModelAPIError:
         """The error that the same failure would be with a status of its own."""
@@ -208,14 +224,22 @@ def parent_profile(profile: Profile, endpoint: Endpoint) -> Any:
 _NO_TAGS = ('\x00oaicompat', '\x00/oaicompat')
 
 
-def without_faults(response: Any, error: UnexpectedModelBehavior) -> Any:
-    """The completion without the optional fields that pydantic-ai could not read; `None` where it needs the others."""
+def without_faults(response: Any, error: UnexpectedModelBehavior, endpoint: Endpoint, repairs: list[str]) -> Any:
+    """The completion without the optional fields that pydantic-ai could not read.
+
+    Raises:
+        ModelAPIError: If it could not read what an answer needs.
+        UnexpectedModelBehavior: `error` itself, if nothing was repaired: a subclass of pydantic-ai's asks for more.
+    """
     cause = error.__cause__
-    if not isinstance(cause, ValidationError):
-        return None
-    faults = [fault['loc'] for fault in cause.errors()]
-    body = pruned(response.model_dump(exclude_unset=True, warnings=False), faults)
-    return None if body is None else as_completion(body)
+    faults = [fault['loc'] for fault in cause.errors()] if isinstance(cause, ValidationError) else [()]
+    body = pruned(response.model_dump(exclude_unset=True, warnings=False), faults) if cause is not None else None
+    if body is not None:
+        repairs.append('envelope.types')
+        return as_completion(body)
+    if not repairs:
+        raise error
+    raise explained(ModelAPIError(endpoint.model, str(error)), endpoint) from error
 
 
 def taken_repairs(response: object) -> list[str]:
@@ -246,27 +270,6 @@ def errors_explained(endpoint: Endpoint) -> Iterator[None]:
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # Something in the answer that neither our repairs nor pydantic-ai know.
         raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
-
-
-def with_timeout(settings: Any, profile: Profile, *, stream: bool) -> Any:
-    """`settings` with a limit on connecting, and on each read: a stream that is silent for longer has stalled."""
-    read = profile.get('compat_idle_timeout' if stream else 'compat_unary_timeout', _PATIENCE)
-    return {**settings, 'timeout': request_timeout(profile.get('compat_connect_timeout', _CONNECT), read)}
-
-
-@asynccontextmanager
-async def deadline(model: str, profile: Profile) -> AsyncIterator[None]:
-    """A limit on the whole of an answer that does not stream, retries included.
-
-    Raises:
-        ModelTimeoutError: If it takes longer.
-    """
-    seconds = profile.get('compat_unary_timeout', _PATIENCE)
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise ModelTimeoutError(model, f'no answer within {seconds:g} s (knob: compat_unary_timeout)') from error
 
 
 _PATIENCE = 600.0

@@ -145,7 +145,8 @@ class RepairedStream(AsyncStream[Any]):
 
     Attributes:
         repairs: Names of the repairs made so far.
-        on_end: Called when the stream was read to its end.
+        adapted: Names of the adaptations that made the server take the request.
+        on_end: Called when the stream ends, whole or not.
     """
 
     def __init__(
@@ -153,7 +154,8 @@ class RepairedStream(AsyncStream[Any]):
     ) -> None:
         """Take over `stream`; with `typed`, an event's type stands in for its own; `hint`: what a page may mean."""
         self._hint = hint
-        self.on_end: Callable[[], None] | None = None
+        self.on_end: list[Callable[[], None]] = []
+        self.adapted: Collection[str] = ()
         self._typed = typed
         # Not the parent's: it would make a second iterator over the same response.
         self.response = stream.response
@@ -192,8 +194,6 @@ class RepairedStream(AsyncStream[Any]):
         try:
             async for chunk in self._read():
                 yield chunk
-            if self.on_end is not None:
-                self.on_end()
         except FailureError as failure:
             raise self._api_error(failure.message, failure.body, failure.status) from failure
         except IncompleteError as error:
@@ -201,6 +201,8 @@ class RepairedStream(AsyncStream[Any]):
         except EventTooLargeError as error:
             raise self._api_error(str(error), None, None) from error
         finally:
+            for call in self.on_end:
+                call()
             await self.response.aclose()
 
     async def _read(self) -> AsyncIterator[Any]:

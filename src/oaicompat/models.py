@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import nullcontext
 from functools import cache
 from itertools import chain
 from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -27,7 +26,7 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ToolReturnPart,
 )
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel, OpenAIStreamedResponse
 from pydantic_ai.profiles import ModelProfile, ModelProfileSpec, merge_profile
 from pydantic_ai.providers import Provider
@@ -35,32 +34,29 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _urls
+from oaicompat._adapting import adapted
 from oaicompat._answers import (
-    FINISH_REASONS,
     Answer,
-    deadline,
     errors_explained,
     name_repairs,
     parent_profile,
     taken_repairs,
     with_repairs,
-    with_timeout,
     without_faults,
 )
 from oaicompat._endpoint import Endpoint
+from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken, tool_returns
-from oaicompat._lessons import MAX_CORRECTIONS, REFUSED, Lesson
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE
 from oaicompat._sdk import RepairedStream
 from oaicompat._toolcalls import WHOLE
 from oaicompat._toolreturns import is_list_return
-from oaicompat.errors import explained
 from oaicompat.profile import CompatibleModelProfile, pinned, pinned_profile, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
 
-_Answer = TypeVar('_Answer')
+_Streamed = TypeVar('_Streamed', bound='_ExplainedResponse')
 _UNRESOLVED: tuple[int, Mapping[str, Any]] = (-1, {})
 _RESOLVING = threading.RLock()
 
@@ -177,43 +173,22 @@ class _Compatible(Model[AsyncOpenAI]):
         messages = settled(messages, files_in_lists=self.profile.get('compat_tool_return') != 'string')
         return super().prepare_messages(messages, model_request_parameters)
 
-    async def _adapting(
-        self, messages: list[ModelMessage], settings: Mapping[str, Any], send: Callable[[], Awaitable[_Answer]]
-    ) -> _Answer:
-        """Send; where the server refuses a shape that the request used, change that shape and send again."""
-        learned: list[tuple[Lesson, ModelHTTPError]] = []
-        while True:
-            profile = await self._settled_profile(messages, settings)
-            try:
-                with pinned(self, profile):
-                    answer = await send()
-            except ModelHTTPError as error:
-                self._endpoint.recognise(server=(error.headers or {}).get('server'))
-                lesson = self._endpoint.learn(profile, error, lambda: self.profile)
-                if lesson is not None and len(learned) < MAX_CORRECTIONS:
-                    learned.append((lesson, error))
-                    continue
-                raise explained(self._told(learned, error), self._endpoint)  # noqa: B904  # it keeps its own cause
-            except ModelAPIError as error:
-                raise explained(error, self._endpoint)  # noqa: B904  # it keeps its own cause
-            for lesson, refusal in learned:
-                self._endpoint.confirm(lesson, refusal)
-            return answer
+    async def _repaired(
+        self, create: Callable[..., Awaitable[Any]], messages: list[ModelMessage], stream: bool, settings: Any,
+        parameters: Any, *, responses: bool = False,
+    ) -> Any:  # fmt: skip
+        """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
 
-    def _told(self, learned: list[tuple[Lesson, ModelHTTPError]], error: ModelHTTPError) -> ModelHTTPError:
-        """The error to raise: another refusal of the same request says less than the first; any other is news."""
-        if error.status_code not in REFUSED or not learned:
-            return error
-        for lesson, _ in learned:
-            self._endpoint.unlearn(lesson)
-        return learned[0][1]
+        async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
+            streamed = stream or (not responses and profile.get('compat_stream') == 'always')
+            answer = Answer(self._endpoint, profile, settings, parameters, responses, names)
+            with pinned(self, profile):
+                async with answer.deadline(stream=stream, own_client=self._own_client) as timed:
+                    return await answer.repaired(create(messages, streamed, timed, parameters), stream=stream)
 
-    def _timed(self, model_settings: Any, profile: Mapping[str, Any], *, stream: bool) -> tuple[Any, Any]:
-        """The settings with our timeouts, and the limit on the whole, where neither is the caller's affair."""
-        if not self._own_client or model_settings.get('timeout') is not None:
-            return model_settings, nullcontext()
-        limit = nullcontext() if stream else deadline(self.model_name, profile)
-        return with_timeout(model_settings, profile, stream=stream), limit
+        return await adapted(
+            self._endpoint, send, lambda: self._settled_profile(messages, settings), lambda: self.profile
+        )
 
     async def _settled_profile(self, messages: list[ModelMessage], settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """The profile for one request, with `compat_tool_return` decided."""
@@ -244,17 +219,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         self, messages: list[ModelMessage], stream: bool, model_settings: Any, model_request_parameters: Any
     ) -> Any:
         create = super()._completions_create
-
-        async def send() -> Any:
-            profile = self.profile
-            settings, limit = self._timed(model_settings, profile, stream=stream)
-            streamed = stream or profile.get('compat_stream') == 'always'
-            async with limit:
-                came = create(messages, cast(Any, streamed), settings, model_request_parameters)
-                answer = Answer(self._endpoint, profile, settings, model_request_parameters)
-                return await answer.repaired(came, stream=stream)
-
-        return await self._adapting(messages, model_settings, send)
+        return await self._repaired(create, messages, stream, model_settings, model_request_parameters)
 
     @override
     async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
@@ -285,15 +250,9 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
             try:
                 made = super()._process_response(response, **options)
             except UnexpectedModelBehavior as error:
-                if self.profile.get('compat_repair') != 'on' and 'compat_repair' in self.profile:
+                if self.profile.get('compat_repair', 'on') != 'on':
                     raise
-                fixed = without_faults(response, error)
-                if fixed is None and not repairs:
-                    raise  # not of our making: a subclass of pydantic-ai's asks for more
-                if fixed is None:
-                    raise explained(ModelAPIError(self.model_name, str(error)), self._endpoint) from error
-                repairs.append('envelope.types')
-                made = super()._process_response(fixed, **options)
+                made = super()._process_response(without_faults(response, error, self._endpoint, repairs), **options)
         return with_repairs(made, repairs)
 
     @override
@@ -325,13 +284,23 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @override
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
         parent = super()._streamed_response_cls
-        return parent if self.profile.get('compat_repair') == 'off' else _repaired_response(parent)
+        return parent if self.profile.get('compat_repair') == 'off' else _in_front(_RepairedResponse, parent)
 
 
-class _RepairedResponse(OpenAIStreamedResponse):
-    """What a repaired stream says beyond the API reference, mapped as the parent maps its like."""
+class _ExplainedResponse(StreamedResponse):
+    """A stream whose errors carry what else the server said."""
 
     _endpoint: Endpoint
+
+    @override
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        with errors_explained(self._endpoint):
+            async for event in super()._get_event_iterator():
+                yield event
+
+
+class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
+    """What a repaired stream says beyond the API reference, mapped as the parent maps its like."""
 
     # Both are asked for every chunk, so they hand on to the parent where there is nothing of ours.
     @override
@@ -372,34 +341,15 @@ class _RepairedResponse(OpenAIStreamedResponse):
         return super()._map_finish_reason(key) or FINISH_REASONS.get(key)
 
     @override
-    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        with errors_explained(self._endpoint):
-            async for event in super()._get_event_iterator():
-                yield event
-
-    @override
     def get(self) -> ModelResponse:
-        return with_repairs(super().get(), getattr(self._response.source, 'repairs', ()))
+        source = cast(RepairedStream, self._response.source)
+        return with_repairs(super().get(), {*source.repairs, *source.adapted})
 
 
 @cache
-def _repaired_response(parent: type[OpenAIStreamedResponse]) -> type[OpenAIStreamedResponse]:
-    """`_RepairedResponse` in front of the class that an upstream model streams with."""
-    return type(f'OpenAICompatible{parent.__name__}', (_RepairedResponse, parent), {'__module__': __name__})
-
-
-@cache
-def _explaining(parent: type[Any]) -> type[Any]:
-    """`parent`, whose errors carry what else the server said."""
-
-    class Explaining(parent):  # type: ignore[misc]
-        async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-            with errors_explained(self._endpoint):
-                async for event in super()._get_event_iterator():
-                    yield event
-
-    Explaining.__name__, Explaining.__qualname__, Explaining.__module__ = parent.__name__, parent.__name__, __name__
-    return Explaining
+def _in_front(ours: type[_Streamed], parent: type[Any]) -> type[_Streamed]:
+    """`ours` in front of the class that an upstream model streams with."""
+    return type(f'OpenAICompatible{parent.__name__}', (ours, parent), {'__module__': __name__})
 
 
 class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
@@ -413,16 +363,7 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
         self, messages: list[ModelMessage], stream: bool, model_settings: Any, model_request_parameters: Any
     ) -> Any:
         create = super()._responses_create
-
-        async def send() -> Any:
-            profile = self.profile
-            settings, limit = self._timed(model_settings, profile, stream=stream)
-            async with limit:
-                came = create(messages, cast(Any, stream), settings, model_request_parameters)
-                answer = Answer(self._endpoint, profile, settings, model_request_parameters, responses=True)
-                return await answer.repaired(came, stream=stream)
-
-        return await self._adapting(messages, model_settings, send)
+        return await self._repaired(create, messages, stream, model_settings, model_request_parameters, responses=True)
 
     @override
     def _process_response(self, response: Any, *args: Any, **options: Any) -> ModelResponse:
@@ -439,8 +380,8 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
             streamed = await super()._process_streamed_response(response, *args, **options)
         if isinstance(response, RepairedStream):
             self._endpoint.recognise(server=response.response.headers.get('server'))
-            response.on_end = lambda: name_repairs(streamed, response.repairs)
-            streamed.__class__ = _explaining(type(streamed))
+            response.on_end.append(lambda: name_repairs(streamed, {*response.repairs, *response.adapted}))
+            streamed.__class__ = _in_front(_ExplainedResponse, type(streamed))
             cast(Any, streamed)._endpoint = self._endpoint
         return streamed
 

@@ -34,6 +34,12 @@ REPAIRS: tuple[Repair, ...] = (
         'Only where the caller did not ask for several choices (`n`), and only what the first one lacks.',
     ),
     Repair(
+        'choices.not_a_list',
+        f'`choices` as one object ({_ISSUES}pydantic/pydantic-ai/issues/2323).',
+        'A list of one.',
+        'A list is left alone.',
+    ),
+    Repair(
         'chunk.delta',
         f'A chunk whose `delta` is null or missing ({_ISSUES}microsoft/agent-framework/pull/5734).',
         'It counts as empty, so that its finish reason and usage are read.',
@@ -115,6 +121,19 @@ REPAIRS: tuple[Repair, ...] = (
         'Only with `compat_stream`, or after a refusal that said so.',
     ),
     Repair(
+        'request.tool_return',
+        f'A server that refuses a list as the content of a tool message ({_ISSUES}vllm-project/vllm/issues/39614).',
+        'The texts of the list are joined, and the request is sent again.',
+        'Only after a refusal that named that shape; remembered for this model.',
+    ),
+    Repair(
+        'responses.event',
+        f'Responses API: an event without the fields of its kind, or `response.done` for `response.completed` '
+        f'({_ISSUES}Oaklight/llm-rosetta/issues/56).',
+        'The fields are filled in, the name is replaced; what is no event of any kind is passed over.',
+        'Only what pydantic-ai could not read at all.',
+    ),
+    Repair(
         'responses.null_lists',
         f'Responses API: `output`, `content`, `summary` or `annotations` null '
         f'({_ISSUES}ding113/claude-code-hub/issues/1219).',
@@ -122,11 +141,25 @@ REPAIRS: tuple[Repair, ...] = (
         'Null and empty say the same there.',
     ),
     Repair(
+        'responses.output',
+        f'Responses API: `output` empty or no list, the text in `output_text` alone '
+        f'({_ISSUES}vllm-project/vllm/pull/30223).',
+        'A message with that text; an object becomes a list of one.',
+        'Only where there is no other output.',
+    ),
+    Repair(
         'responses.placed',
         f'Responses API: events without indexes, or with another item id each time '
         f'({_ISSUES}1jehuang/jcode/issues/1336).',
         'One index and id for each item.',
         'By the index where there is one, else by the id, else the newest item.',
+    ),
+    Repair(
+        'responses.unstreamed',
+        f'Responses API: text or a call in the last events alone, and no deltas before '
+        f'({_ISSUES}Soju06/codex-lb/pull/504).',
+        'The deltas that would have told it.',
+        'Only for items of which nothing was told before.',
     ),
     Repair(
         'sse.bare_json',
@@ -158,6 +191,12 @@ REPAIRS: tuple[Repair, ...] = (
         f'Events parted by one newline ({_ISSUES}SamSaffron/term-llm/pull/456).',
         'A line that starts a JSON text begins an event, where the lines before it are whole.',
         'JSON that is spread over several lines stays one event.',
+    ),
+    Repair(
+        'sse.trailing',
+        f'An error text behind an answer that was finished ({_ISSUES}lucasjinreal/Crane/issues/121).',
+        'It is passed over.',
+        'The finish reason came before it; without one it is the error.',
     ),
     Repair(
         'sse.unasked',
@@ -196,6 +235,12 @@ REPAIRS: tuple[Repair, ...] = (
         'A tag opens only at the start of the answer or after reasoning.',
     ),
     Repair(
+        'thinking.unclosed',
+        f'The prompt should open the reasoning, and no tag closes it ({_ISSUES}rllm-org/rllm/pull/405).',
+        'What was streamed as reasoning is the text, too, as a whole answer would have it.',
+        'Only where the answer has no other text and was not cut by its length.',
+    ),
+    Repair(
         'tool_call.arguments',
         f'Arguments as an object, missing, encoded twice, in a code fence, with markers behind them, or almost JSON '
         f'({_ISSUES}NousResearch/hermes-agent/pull/1440).',
@@ -213,6 +258,13 @@ REPAIRS: tuple[Repair, ...] = (
         f'Two calls with one id ({_ISSUES}huggingface/smolagents/pull/1958).',
         'The second gets an id of its own.',
         'The same in the result that is sent back.',
+    ),
+    Repair(
+        'tool_call.function',
+        f'Name and arguments beside the `id`, without `function` around them '
+        f'({_ISSUES}huggingface/smolagents/pull/1958).',
+        'They are read from there.',
+        'Only where there is no `function`.',
     ),
     Repair(
         'tool_call.id',
@@ -255,6 +307,12 @@ REPAIRS: tuple[Repair, ...] = (
         f'The name again in later fragments, or empty ({_ISSUES}xuzhougeng/wisp-science/issues/222).',
         'It is told once.',
         'A name that comes in pieces is put together.',
+    ),
+    Repair(
+        'tool_call.type',
+        f'A call without `type` ({_ISSUES}vllm-project/vllm/issues/16340).',
+        '`function`.',
+        'No other kind of call was offered.',
     ),
     Repair(
         'tool_call.unreadable',
