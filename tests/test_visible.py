@@ -10,6 +10,7 @@ from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan
 from pydantic_ai import messages as m
 from pydantic_ai.models import ModelRequestParameters
+from typing_extensions import override
 
 from oaicompat import OpenAICompatibleModel
 from oaicompat.repairs import REPAIRS
@@ -28,6 +29,7 @@ class Span(NonRecordingSpan):
         super().__init__(INVALID_SPAN_CONTEXT)
         self.events: list[tuple[str, Any]] = []
 
+    @override
     def add_event(self, name: str, attributes: Any = None, timestamp: int | None = None) -> None:
         self.events.append((name, attributes))
 

@@ -293,7 +293,22 @@ def usage_difference(usage: Json, before: Json) -> Json:
         if isinstance(value, dict):
             news[key] = usage_difference(value, old if isinstance(old, dict) else {})
         elif isinstance(value, int) and not isinstance(value, bool):
-            news[key] = value - old if isinstance(old, int) else value
+            # A running total that falls is none: some servers end with zeros.
+            news[key] = max(value - old, 0) if isinstance(old, int) else value
         else:
             news[key] = value
     return news
+
+
+def usage_total(news: Json, before: Json) -> Json:
+    """What is counted so far: `before` and `news`."""
+    total = dict(before)
+    for key, value in news.items():
+        old = total.get(key)
+        if isinstance(value, dict):
+            total[key] = usage_total(value, old if isinstance(old, dict) else {})
+        elif isinstance(value, int) and isinstance(old, int) and not isinstance(value, bool):
+            total[key] = value + old
+        elif value is not None:
+            total[key] = value
+    return total

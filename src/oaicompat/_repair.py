@@ -23,6 +23,7 @@ from oaicompat._envelope import (
     plain_usage,
     unwrapped,
     usage_difference,
+    usage_total,
 )
 from oaicompat._thinking import KNOWN_TAGS, Piece, Tags, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
@@ -252,7 +253,7 @@ class ChunkRepair:
         if self._usage:
             self.repairs.add('usage.cumulative')
             news = usage_difference(plain, self._usage)
-        self._usage = plain
+        self._usage = usage_total(news, self._usage)
         return chunk if news == usage else {**chunk, 'usage': news}
 
     def _chunk(self, choice: Json) -> Json:
