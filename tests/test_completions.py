@@ -328,12 +328,25 @@ async def test_an_odd_message_is_read(message: dict[str, Any], expected: m.Model
     assert (await ask(choice(message={'role': 'assistant', **message}))).response == expected
 
 
-async def test_harmony_channels_are_read_for_gpt_oss_alone() -> None:
-    """gpt-oss's markers, stripped of their brackets by a server that knows them only as special tokens."""
-    leaked = 'analysisHm.assistantfinalHi'
+HARMONY = [
+    'analysisHm.assistantfinalHi',
+    'analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hi',
+    '<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hi',
+    '<|channel|>analysis<|message|>Hm.<|channel|>final<|message|>Hi',
+]
+
+
+@pytest.mark.parametrize('leaked', HARMONY)
+async def test_harmony_channels_are_read_for_gpt_oss_alone(leaked: str) -> None:
+    """gpt-oss's markers, also stripped of their brackets by a server that knows them only as special tokens."""
     asked = await ask(completion(leaked), name='gpt-oss-20b')
     assert asked.response == answered(INLINE, HI, repairs=('thinking.harmony',))
     assert (await ask(completion(leaked))).response == answered(m.TextPart(leaked))
+
+
+@pytest.mark.parametrize('text', ['analysis of the data', 'analysis', 'Hi, assistantfinal', 'the analysisHm.'])
+async def test_words_of_harmony_in_a_sentence_are_text(text: str) -> None:
+    assert (await ask(completion(text), name='gpt-oss-20b')).response == answered(m.TextPart(text))
 
 
 @pytest.mark.parametrize('content', [None, '', ' \n'])

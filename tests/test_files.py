@@ -32,7 +32,7 @@ models:
       - ollama:qwen2.5:7b
       - {type: test, text: sorry}
 """
-OR = 'Pass `base_url` for a server of your own, or `register_server()` it'
+OR = 'For a server of your own give the model a `base_url`, or register it'
 FORMS = "'auto', 'native', 'joined', 'string'"
 SAFE: list[Any] = [LOCAL, StringModelConfig(identifier='ollama:qwen2.5:7b'), TestModelConfig(type='test', text='sorry')]
 EXPECTED = {
@@ -155,7 +155,7 @@ def test_a_file_of_no_models_is_empty() -> None:
         ),
         (
             'models:\n  a: deepseak:x\n',
-            f'2: models.a: unknown prefix `deepseak:`; did you mean `deepseek:`. {OR}',
+            f'2: models.a: unknown prefix `deepseak:`; did you mean `deepseek:`? {OR}',
         ),
         # keys
         (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic_ai import messages as m
 from pydantic_ai.exceptions import ModelAPIError
-from test_completions import HI, INLINE, NEW_ID, Asked, answered, ask, call, parent, think
+from test_completions import HARMONY, HI, INLINE, NEW_ID, Asked, answered, ask, call, parent, think
 
 from oaicompat.testing import Reply, chunk, completion
 
@@ -291,6 +291,26 @@ async def test_merged_choices_and_reasoning_fields() -> None:
     parts = chunk({'content': [{'type': 'thinking', 'thinking': 'Hm.'}]})
     expected = said(think('Hm.'), HI, repairs=('content.thinking_parts',))
     assert (await ask(sse(parts, H, I, STOP), stream=True)).response == expected
+
+
+@pytest.mark.parametrize('leaked', HARMONY)
+@pytest.mark.parametrize('size', [1, 3, 1000])
+async def test_harmony_channels_are_read_in_any_pieces(leaked: str, size: int) -> None:
+    texts = [leaked[at : at + size] for at in range(0, len(leaked), size)]
+    asked = await ask(sse(*[chunk({'content': text}) for text in texts], STOP), stream=True, name='gpt-oss-20b')
+    assert asked.response == said(INLINE, HI, repairs=('thinking.harmony',))
+
+
+@pytest.mark.parametrize('key', ['content', 'reasoning_content'])
+async def test_a_character_in_two_halves_is_one(key: str) -> None:
+    texts = ['Hi \ud83d', '\ude00 and ', '\ud83d']
+    events = [*(chunk({key: text}) for text in texts), chunk({'content': '.'}), STOP]
+    asked = await ask(''.join(f'data: {json.dumps(event)}\n\n' for event in events) + DONE, stream=True)
+    response = asked.response
+    assert response is not None
+    shown = ''.join(part.content for part in response.parts if isinstance(part, m.TextPart | m.ThinkingPart))
+    assert sorted(shown) == sorted('Hi \U0001f600 and \ufffd.')
+    assert (response.provider_details or {})['oaicompat'] == ['content.split_character']
 
 
 USAGE = {'prompt_tokens': 9, 'completion_tokens': 2, 'total_tokens': 11}

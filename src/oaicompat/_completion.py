@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -106,25 +105,16 @@ def _said(message: Json) -> str:
 
 
 def _with_thinking(message: Json, content: str, context: Context, repairs: set[str]) -> Json:
-    tags = context.tags
-    if tags and 'gpt-oss' in context.model.lower() and (leaked := _HARMONY.match(content)):
-        repairs.add('thinking.harmony')
-        return {**message, 'content': leaked[2], INLINE: leaked[1].strip()}
-    closing_only = context.closing_only or lone_closing_tag(content, tags)
+    tags = context.all_tags
+    closing_only = context.closing_only or lone_closing_tag(content, context.tags)
     pieces = split(content, tags, closing_only=closing_only and any(close in content for _, close in tags))
     thinking = ''.join(piece.text for piece in pieces if piece.kind == 'thinking')
     if not thinking and ''.join(piece.text for piece in pieces) == content:
         return message
-    repairs.add('thinking.closing_tag' if closing_only else 'thinking.tags')
+    harmony = any(content.lstrip().startswith(opening) for opening, _ in tags[len(context.tags) :])
+    repairs.add('thinking.closing_tag' if closing_only else 'thinking.harmony' if harmony else 'thinking.tags')
     text = ''.join(piece.text for piece in pieces if piece.kind == 'text')
     return {**message, 'content': text or None, **({INLINE: thinking} if thinking else {})}
-
-
-_HARMONY = re.compile(
-    r'(?:<\|channel\|>)?analysis(?:<\|message\|>)?(.*?)(?:<\|end\|>)?(?:<\|start\|>)?assistant(?:<\|channel\|>)?final'
-    r'(?:<\|message\|>)?(.*)$',
-    re.DOTALL,
-)
 
 
 def _typed(fields: Json, repairs: set[str]) -> Json:

@@ -123,7 +123,7 @@ def _inside(value: Mapping[str, Any]) -> list[Json]:
     return [item for item in inner if isinstance(item, dict)]
 
 
-def plain_message(message: Mapping[str, Any], repairs: set[str]) -> Json:
+def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool = True) -> Json:
     """A message or delta with text as a string and reasoning as a string in a field that pydantic-ai reads.
 
     The object itself where it is so already.
@@ -142,6 +142,11 @@ def plain_message(message: Mapping[str, Any], repairs: set[str]) -> Json:
         repairs.add('content.not_text')
         changed['content'] = _text_of([content]) or (json.dumps(content, ensure_ascii=False) if content else None)
     changed |= _plain_reasoning({**message, **changed}, repairs)
+    for key in TEXTS:
+        said = changed.get(key, message.get(key))
+        if whole and isinstance(said, str) and has_half(said):
+            repairs.add('content.split_character')
+            changed[key] = joined_halves(said)
     if message.get('refusal') and not isinstance(message['refusal'], str):
         repairs.add('envelope.types')
         changed['refusal'] = None
@@ -152,6 +157,9 @@ def plain_message(message: Mapping[str, Any], repairs: set[str]) -> Json:
             repairs.add('tool_call.legacy')
             changed['tool_calls'] = [{'index': 0, 'type': 'function', 'function': dict(legacy)}]
     return {**message, **changed} if changed else dict(message)
+
+
+TEXTS = ('content', *REASONING_FIELDS[:2])
 
 
 def _is_odd_part(part: object) -> bool:
@@ -207,6 +215,19 @@ def plain_envelope(body: Json, repairs: set[str]) -> Json:
         return body
     repairs.update('envelope.defaults' if key in ('id', 'model', 'created') else 'envelope.types' for key in odd)
     return {**body, **odd}
+
+
+_HALF = re.compile('[\ud800-\udfff]')
+
+
+def has_half(text: str) -> bool:
+    """Whether `text` has half a character in it, which JSON can escape and UTF-8 can't encode."""
+    return not text.isascii() and _HALF.search(text) is not None
+
+
+def joined_halves(text: str) -> str:
+    """`text` with halves that adjoin as one character; a half alone is replaced."""
+    return text.encode('utf-16-le', 'surrogatepass').decode('utf-16-le', 'replace')
 
 
 def is_plain_top(chunk: Json) -> bool:

@@ -114,11 +114,13 @@ def _lenient_controls(text: str) -> str | None:
 
 def _python_literal(text: str) -> str | None:
     """A Python dict: single quotes, `True`, `None`."""
+    if not all(map(str.strip, _STRING.split(text)[2:-1:2])):
+        return None  # to Python two strings side by side are one; here a comma is missing
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # an escape that Python does not know warns
             value = ast.literal_eval(text.strip())
-        return json.dumps(value, ensure_ascii=False, allow_nan=False) if _is_plain(value) else None
+        return dumped(value, allow_nan=False) if _is_plain(value) else None
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
 
@@ -177,9 +179,9 @@ def _without_wrapping(text: str) -> str:
     return text[start:end] if _BACK.fullmatch(text, end) else text[start:]
 
 
-def dumped(value: object) -> str:
+def dumped(value: object, *, allow_nan: bool = True) -> str:
     """`value` as JSON; half a character, which no text can hold, stays an escape."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=allow_nan)
     return json.dumps(value) if _SURROGATE.search(text) else text
 
 

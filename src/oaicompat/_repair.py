@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oaicompat._envelope import (
+    TEXTS,
     FailureError,
     Json,
     choices_of,
     failure_in,
+    has_half,
     is_plain_top,
+    joined_halves,
     no_choices,
     plain_envelope,
     plain_message,
@@ -25,7 +28,7 @@ from oaicompat._envelope import (
     usage_difference,
     usage_total,
 )
-from oaicompat._thinking import KNOWN_TAGS, Piece, Tags, ThinkingSplitter
+from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, Piece, Tags, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
 
 INLINE = 'oaicompat_thinking'
@@ -58,6 +61,11 @@ class Context:
     alternatives: bool = False
     cumulative_usage: bool = False
 
+    @property
+    def all_tags(self) -> Sequence[Tags]:
+        """`tags`, and behind them those of the model itself."""
+        return (*self.tags, *HARMONY_TAGS) if self.tags and 'gpt-oss' in self.model.lower() else self.tags
+
 
 class ChunkRepair:
     """The chunks of one stream, repaired; one for each stream.
@@ -70,13 +78,14 @@ class ChunkRepair:
         self.repairs = set() if repairs is None else repairs
         self._context = context
         self._calls = ToolCalls(context.schemas, self.repairs)
-        self._thinking = ThinkingSplitter(context.tags, context.closing_only)
+        self._thinking = ThinkingSplitter(context.all_tags, context.closing_only)
         self._usage: Json = {}
         self._envelope: Json = {}
         self._finished = False
         self._answered = False
         self._reasoning: list[str] = []
         self._inline: list[str] = []
+        self._halves: dict[str, str] = {}  # half characters, whose other half is to come
         self._chosen = False
 
     @property
@@ -126,10 +135,11 @@ class ChunkRepair:
             return False
         [(key, value)] = given
         if key == 'content':
-            plain = type(value) is str and self._thinking.passes
+            plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
             self._answered = self._answered or (plain and not value.isspace())
         elif key in ('reasoning_content', 'reasoning'):
-            plain = type(value) is str and not self._thinking.holds and not self._context.answer_in_reasoning
+            plain = type(value) is str and not has_half(value) and not self._halves
+            plain = plain and not self._thinking.holds and not self._context.answer_in_reasoning
         else:
             plain = (
                 key == 'tool_calls' and type(value) is list and not self._thinking.holds and self._calls.goes_on(value)
@@ -181,7 +191,7 @@ class ChunkRepair:
     def _delta(self, choice: Mapping[str, Any]) -> Json:
         delta = choice.get('delta')
         if isinstance(delta, Mapping):
-            return plain_message(delta, self.repairs)
+            return self._with_halves(plain_message(delta, self.repairs, whole=False))
         if isinstance(message := choice.get('message'), Mapping):
             self.repairs.add('chunk.message')
             calls = message.get('tool_calls')
@@ -191,6 +201,19 @@ class ChunkRepair:
             return plain_message(message, self.repairs)
         self.repairs.add('chunk.delta')
         return {'content': choice['text']} if isinstance(choice.get('text'), str) else {}
+
+    def _with_halves(self, delta: Json) -> Json:
+        """`delta` with characters whole that came in two halves; the first half waits for the second."""
+        for key in TEXTS:
+            text = delta.get(key)
+            if not isinstance(text, str) or not (key in self._halves or has_half(text)):
+                continue
+            self.repairs.add('content.split_character')
+            text = self._halves.pop(key, '') + text
+            if '\ud800' <= text[-1:] <= '\udbff':
+                self._halves[key], text = text[-1], text[:-1]
+            delta = {**delta, key: joined_halves(text)}
+        return delta
 
     def _split(self, delta: Json) -> list[Json]:
         """`delta` as deltas that each hold one piece: reasoning or text, and calls with the last."""
@@ -215,7 +238,7 @@ class ChunkRepair:
         if pieces == [Piece('text', content)]:
             return [delta]
         if any(piece.kind == 'thinking' for piece in pieces):
-            self.repairs.add('thinking.tags')
+            self._name_tags()
         return _in_front(pieces, {key: value for key, value in delta.items() if key != 'content'})
 
     def _ending(self, reason: object) -> list[Json]:
@@ -226,8 +249,9 @@ class ChunkRepair:
         pieces = self._thinking.finish()
         self._inline += [piece.text for piece in pieces if piece.kind == 'thinking']
         if any(piece.kind == 'thinking' for piece in pieces):
-            self.repairs.add('thinking.tags')
+            self._name_tags()
         deltas = [_as_delta(piece) for piece in pieces]
+        deltas += [{key: joined_halves(half)} for key, half in self._halves.items()]
         self._answered = self._answered or any(piece.kind == 'text' and piece.text.strip() for piece in pieces)
         if assumed and not self._answered and self._inline:
             # The prompt was said to open the tag, but none was closed: a whole answer would be text.
@@ -240,6 +264,10 @@ class ChunkRepair:
         if whole := self._calls.finish():
             deltas.append({'tool_calls': whole})
         return deltas
+
+    def _name_tags(self) -> None:
+        harmony = any(opening == self._thinking.opening for opening, _ in HARMONY_TAGS)
+        self.repairs.add('thinking.harmony' if harmony else 'thinking.tags')
 
     def _with_usage(self, chunk: Json) -> Json:
         usage = chunk.get('usage')

@@ -22,6 +22,19 @@ KNOWN_TAGS: tuple[Tags, ...] = (
 )
 
 
+_FINAL = '<|channel|>final<|message|>'
+HARMONY_TAGS: tuple[Tags, ...] = (
+    # https://cookbook.openai.com/articles/openai-harmony; a server that knows its tokens as special drops them.
+    *(
+        (opening, f'{before}{_FINAL}')
+        for opening in ('<|channel|>analysis<|message|>', 'analysis<|message|>')
+        for before in ('<|end|><|start|>assistant', '<|start|>assistant', 'assistant', '')
+    ),
+    ('analysis', 'assistantfinal'),
+)
+"""The channels of gpt-oss. `analysis` alone opens one only where a letter follows, which it does in no sentence."""
+
+
 class Piece(NamedTuple):
     """Some of an answer."""
 
@@ -37,11 +50,13 @@ class ThinkingSplitter:
         tags: The pairs of tags that count; none means that all is text.
         closing_only: Whether the answer starts inside reasoning that the prompt opened.
         found: Whether any reasoning was found.
+        opening: The tag that opened it.
     """
 
     tags: Sequence[Tags] = KNOWN_TAGS
     closing_only: bool = False
     found: bool = False
+    opening: str = ''
     _close: Sequence[str] = ()  # non-empty inside reasoning: the tags that end it
     _held: list[str] = field(default_factory=list)
     _started: bool = False  # text was released: no tag opens any more
@@ -124,9 +139,10 @@ class ThinkingSplitter:
 
     def _opened(self, text: str) -> bool | None:
         """Whether a tag stands at the start of `text`, and is taken off; `None` while it may yet."""
-        for opening, closing in self.tags:
-            if text.startswith(opening):
-                self._close, self.found, self._blank = (closing,), True, True
+        for opening, _ in self.tags:
+            if text.startswith(opening) and (not opening.isalpha() or text[len(opening) :][:1].isalpha()):
+                self._close = [close for tag, close in self.tags if tag == opening]
+                self.opening, self.found, self._blank = opening, True, True
                 self._held = [text[len(opening) :]]
                 return True
         return None if not text or any(opening.startswith(text) for opening, _ in self.tags) else False

@@ -64,6 +64,13 @@ REPAIRS: tuple[Repair, ...] = (
         'Strings and lists of parts are left alone.',
     ),
     Repair(
+        'content.split_character',
+        'A character as two escapes, one in each of two chunks, or half of one alone '
+        f'({_ISSUES}elie222/rakazo/issues/416).',
+        'The halves are joined; a half alone becomes U+FFFD.',
+        'Half a character is no text: it could not be sent back.',
+    ),
+    Repair(
         'content.thinking_parts',
         f'`content` as a list with thinking blocks in it ({_ISSUES}BerriAI/litellm/issues/16272).',
         'Thinking blocks become reasoning, text parts text.',
