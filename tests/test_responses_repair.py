@@ -177,6 +177,12 @@ STREAMS: dict[str, tuple[bytes, list[Any], list[str]]] = {
     'arguments in done alone': (
         sse(CREATED, added(FIRST, output_index=0), done(call(), output_index=0), ended(call())), [A], [],
     ),
+    'arguments at first, then again in deltas': (
+        sse(CREATED, added(call(), output_index=0), argued('{"city":', output_index=0, item_id='fc_1'),
+            argued('"A"}', output_index=0, item_id='fc_1'), ended()),
+        [A], ['tool_call.cumulative'],
+    ),
+    'arguments at first alone': (sse(CREATED, added(call(), output_index=0), ended()), [A], []),
     'arguments null at first': (
         sse(CREATED, event('output_item.added', item=bare_call('status', arguments=None), output_index=0),
             argued('{"city":"A"}', output_index=0, item_id='fc_1'), ended()),

@@ -335,6 +335,7 @@ _any_calls = st.lists(_any_call | strategies.json_values, max_size=4) | strategi
 
 
 @given(st.lists(_any_calls, max_size=5))
+@example([[{'id': 'y', 'function': {'name': 'lookup'}}, {'id': 'y', 'arguments': []}]])
 def test_arbitrary_calls_do_no_harm_and_repair_is_final(deltas: list[Any]) -> None:
     tracker = ToolCalls(SCHEMAS)
     for delta in deltas:

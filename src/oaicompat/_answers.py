@@ -34,7 +34,8 @@ from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
-from oaicompat._responses import EventRepair, repair_response, response_in
+from oaicompat._response_events import EventRepair, response_in
+from oaicompat._responses import repair_response
 from oaicompat._sdk import RepairedStream, as_completion, as_response, request_timeout
 from oaicompat._thinking import KNOWN_TAGS, Tags
 from oaicompat.errors import STRICT, explained, wrong_url
