@@ -309,6 +309,10 @@ MESSAGES: dict[str, tuple[dict[str, Any], m.ModelResponse]] = {
     'tags': ({'content': '<think>\nHm.\n</think>\n\nHi'}, answered(INLINE, HI, repairs=('thinking.tags',))),
     'other tags': ({'content': '[THINK]Hm.[/THINK]Hi'}, answered(INLINE, HI, repairs=('thinking.tags',))),
     'never closed': ({'content': '<think>Hm.'}, answered(INLINE, repairs=('thinking.tags',))),
+    'closing tag in a sentence': (
+        {'content': 'The tag </think> ends it.'},
+        answered(m.TextPart('The tag </think> ends it.')),
+    ),
     'closing tag only': ({'content': 'Hm.\n</think>\n\nHi'}, answered(INLINE, HI, repairs=('thinking.closing_tag',))),
     'a tag in code': ({'content': 'Use `</think>`.'}, answered(m.TextPart('Use `</think>`.'))),
     'a tag in the middle': ({'content': 'Hi <think>x</think>'}, answered(m.TextPart('Hi <think>x</think>'))),

@@ -111,6 +111,46 @@ async def test_a_call_that_is_cut_is_an_error(ending: Any, arguments: str) -> No
     assert seen.text == 'H'
 
 
+@pytest.mark.parametrize('arguments', ['', '{"city":"A'])
+async def test_a_call_that_was_announced_as_finished_and_cut_is_an_error(arguments: str) -> None:
+    reason = {**start(arguments), 'choices': [{**start(arguments)['choices'][0], 'finish_reason': 'tool_calls'}]}
+    for reply in (
+        Reply.sse(H, reason, done=False, ending='drop'),
+        Reply.sse(H, start(arguments)),  # [DONE] alone
+    ):
+        seen = await streamed(reply)
+        assert isinstance(seen.error, ModelConnectionError)
+        assert seen.text == 'H'
+
+
+async def test_a_reason_with_every_chunk_ends_nothing() -> None:
+    chunks = [H, start(), fragment('{"city":', index=0), fragment('"A"}', index=0)]
+    said = [{**one, 'choices': [{**one['choices'][0], 'finish_reason': 'tool_calls'}]} for one in chunks]
+    seen = await streamed(Reply.sse(*said))
+    assert seen.error is None
+    assert seen.response is not None
+    [_, call] = seen.response.parts
+    assert isinstance(call, m.ToolCallPart)
+    assert call.args == '{"city":"A"}'
+    assert 'oaicompat' not in (seen.response.provider_details or {})
+
+
+async def test_an_error_behind_a_whole_answer_is_passed_over() -> None:
+    seen = await streamed(Reply.sse(H, I, STOP, {'error': {'message': 'boom', 'code': 500}}))
+    assert seen.response is not None
+    assert seen.response.text == 'Hi'
+    assert (seen.response.provider_details or {})['oaicompat'] == ['sse.trailing']
+
+
+async def test_an_event_that_is_cut_is_a_broken_stream() -> None:
+    whole = Reply.sse(H, done=False)
+    seen = await streamed(
+        Reply.raw(b''.join(whole.pieces) + b'data: {"id": "chatcmpl-1", "ob', content_type='text/event-stream')
+    )
+    assert isinstance(seen.error, ModelConnectionError)
+    assert seen.text == 'H'
+
+
 async def test_a_clean_end_without_a_finish_reason_is_accepted() -> None:
     for last, reason in ((I, 'stop'), (start('{"city":"A"}'), 'stop')):
         seen = await streamed(Reply.sse(H, last, done=False))

@@ -245,7 +245,7 @@ def repaired(chunks: list[Any]) -> list[Any] | None:
     repair = ChunkRepair(CONTEXT)
     try:
         made = [one for given_ in chunks for one in repair.feed(given_)]
-        return [*made, *repair.finish(announced=True)]
+        return [*made, *repair.finish(dropped=False)]
     except (FailureError, IncompleteError):
         return None
 

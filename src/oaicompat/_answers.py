@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from openai import APIConnectionError, AsyncStream
+from openai import APIConnectionError, APIError, AsyncStream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from opentelemetry import trace
@@ -71,7 +71,7 @@ class Answer:
     adapted: frozenset[str] = frozenset()
 
     @asynccontextmanager
-    async def deadline(self, *, stream: bool, own_client: bool) -> AsyncIterator[Any]:
+    async def deadline(self, *, stream: bool, streamed: bool, own_client: bool) -> AsyncIterator[Any]:
         """The settings to send with: with our timeouts, where neither the caller nor the caller's client has any.
 
         A limit on connecting and on each read, since a stream that is silent for longer has stalled; and one on the
@@ -84,8 +84,8 @@ class Answer:
             yield self.settings
             return
         connect = self.profile.get('compat_connect_timeout', _CONNECT)
-        seconds = self.profile.get('compat_idle_timeout' if stream else 'compat_unary_timeout', _PATIENCE)
-        timed = {**self.settings, 'timeout': request_timeout(connect, seconds)}
+        idle, seconds = (self.profile.get(f'compat_{kind}_timeout', _PATIENCE) for kind in ('idle', 'unary'))
+        timed = {**self.settings, 'timeout': request_timeout(connect, idle if streamed else seconds)}
         try:
             async with nullcontext() if stream else asyncio.timeout(seconds):
                 yield timed
@@ -119,7 +119,7 @@ class Answer:
             if not stream:
                 return await self._folded(repaired)
             repaired.adapted = self.adapted
-            repaired.on_end.append(lambda: self._log(repaired.repairs))
+            repaired.on_end.append(lambda: self._learn(repaired.repairs))
             return repaired
         if came is None or isinstance(came, list | int | float):
             came = json.dumps(came, default=lambda value: value.model_dump(exclude_unset=True, warnings=False))
@@ -143,6 +143,12 @@ class Answer:
         self._log(repairs)
         made = as_response if self.responses else as_completion
         return made({**fixed, _CARRIED: sorted(repairs | self.adapted)})
+
+    def _learn(self, repairs: Iterable[str]) -> None:
+        """Take what a stream taught."""
+        self._log(repairs)
+        if 'thinking.unclosed' in repairs:
+            self.endpoint.drop('thinking.closing_tag')
 
     def _log(self, repairs: Iterable[str]) -> None:
         """Say what was repaired: a line each, and an event of the span that the request runs in."""
@@ -170,6 +176,8 @@ class Answer:
             raise self._error(failure, None) from failure
         except (IncompleteError, APIConnectionError) as error:
             raise explained(ModelConnectionError(self.endpoint.model, str(error)), self.endpoint) from error
+        except APIError as error:  # by compat_repair='strict'
+            raise explained(ModelAPIError(self.endpoint.model, error.message), self.endpoint) from error
         self._log(stream.repairs)
         return as_completion({**repaired, _CARRIED: sorted({*stream.repairs, *self.adapted, 'request.stream'})})
 
@@ -183,6 +191,8 @@ class Answer:
             message, retryable = f'{message}; {wrong_url(self.endpoint)}', False
         error = _model_errors.stream_error(self.endpoint.model, message, fields)
         error.in_stream = False
+        if isinstance(failure.body, Mapping) and isinstance(code := failure.body.get('code'), str):
+            error.provider_error_code = code
         return explained(error, self.endpoint, retryable=retryable)
 
     @property

@@ -59,10 +59,10 @@ def _joined(choices: Sequence[Mapping[str, Any]], context: Context, repairs: set
     first = dict(choices[0])
     message = _message(first, repairs)
     for other in () if context.alternatives else choices[1:]:
+        repairs.add('choices.merged')
         more = _message(other, repairs)
         for key in ('tool_calls', 'content'):
             if more.get(key) and not message.get(key):
-                repairs.add('choices.merged')
                 message = {**message, key: more[key]}
                 if key == 'tool_calls':
                     first['finish_reason'] = other.get('finish_reason')
@@ -145,6 +145,7 @@ def _with_defaults(body: Json, context: Context, repairs: set[str]) -> Json:
         repairs.add('envelope.defaults')
     usage = body.get('usage')
     if usage is not None and (plain := plain_usage(usage, repairs)) != usage:
+        repairs.add('usage')
         defaults['usage'] = plain
     fields = plain_envelope({key: item for key, item in body.items() if key not in ('id', 'model')}, repairs)
     return {**body, **fields, **defaults}
@@ -253,10 +254,9 @@ def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
             repaired += chunks.feed(value)
         elif isinstance(value, ErrorText) and not chunks.finished:
             raise FailureError(str(value), None)
-    announced = DONE in values
-    if decoder.ignored.strip() and not announced and not chunks.finished:
+    if decoder.ignored.strip() and DONE not in values and not chunks.finished:
         raise FailureError(' '.join(decoder.ignored.split()), None)
-    return fold([*repaired, *chunks.finish(announced=announced)])
+    return fold([*repaired, *chunks.finish(dropped=False)])
 
 
 def _is_whole(value: Json) -> bool:

@@ -39,12 +39,14 @@ class Endpoint:
         model: The model's name there.
         prefix: The prefix of the server's row, if it has one.
         withheld: Key variables that are set but belong to another host.
+        path: What is asked below the URL.
     """
 
     url: str
     model: str
     prefix: str | None = None
     withheld: tuple[str, ...] = ()
+    path: str = '/chat/completions'
 
     @property
     def shown(self) -> str:
@@ -97,6 +99,8 @@ class Endpoint:
         learned = lesson(profile, sent, error.status_code, error.body)
         if learned is None:
             return None
+        if 'compat_stream' in learned.profile and profile.get('compat_repair') == 'off':
+            return None  # who puts a stream together repairs
         MEMORY.learn(self.url, self.model, learned)
         after = effective()
         if any(after.get(key) != value for key, value in learned.profile.items()):
@@ -129,6 +133,10 @@ class Endpoint:
         """Drop a lesson that did not help; one that helped before stays."""
         if not MEMORY.confirmed(self.url, self.model, learned.name):
             MEMORY.unlearn(self.url, self.model, learned.name)
+
+    def drop(self, name: str) -> None:
+        """Forget one thing that was found out and is not so."""
+        MEMORY.unlearn(self.url, self.model, name)
 
     def note(self, name: str, profile: Profile, because: str) -> None:
         """Remember what was found out without a refusal."""

@@ -187,19 +187,22 @@ def _plain_reasoning(message: Mapping[str, Any], repairs: set[str]) -> Json:
 _THINKING_TYPES = ('thinking', 'reasoning', 'reasoning.text', 'reasoning.summary', 'reasoning_text', 'summary_text')
 
 
-def _text_of(value: object, *, thinking: bool = False, loose: bool = False) -> str:
+def _text_of(value: object, *, thinking: bool = False, loose: bool = False, depth: int = 0) -> str:
     """The text in a string, part or list of parts; `thinking` chooses reasoning parts, `loose` takes any text."""
     if isinstance(value, str):
         return '' if thinking and not loose else value
+    if depth > _DEEPEST:
+        return ''
     if isinstance(value, Iterable) and not isinstance(value, Mapping):
-        return ''.join(_text_of(item, thinking=thinking, loose=loose) for item in value)
+        return ''.join(_text_of(item, thinking=thinking, loose=loose, depth=depth + 1) for item in value)
     if not isinstance(value, Mapping):
         return ''
     reasons = value.get('type') in _THINKING_TYPES
     if not loose and reasons is not thinking:
         return ''
     inner = (value.get(key) for key in ('text', 'thinking', 'reasoning', 'content', 'summary', 'value'))
-    return next((text for item in inner if (text := _text_of(item, thinking=thinking, loose=loose or reasons))), '')
+    texts = (_text_of(item, thinking=thinking, loose=loose or reasons, depth=depth + 1) for item in inner)
+    return next(filter(None, texts), '')
 
 
 def plain_envelope(body: Json, repairs: set[str]) -> Json:
@@ -242,6 +245,7 @@ _TOP_LEVEL: Mapping[str, type] = {
     'id': str, 'model': str, 'system_fingerprint': str, 'service_tier': str, 'moderation': dict,
 }  # fmt: skip
 _LATEST = 10**14
+_DEEPEST = 50  # lists and objects in each other
 
 
 def _created(value: object) -> int | None:

@@ -87,6 +87,7 @@ class ChunkRepair:
         self._inline: list[str] = []
         self._halves: dict[str, str] = {}  # half characters, whose other half is to come
         self._chosen = False
+        self._reason: object = None
 
     @property
     def finished(self) -> bool:
@@ -148,8 +149,8 @@ class ChunkRepair:
             self._envelope, self._chosen = chunk, True
         return plain
 
-    def finish(self, *, announced: bool) -> list[Json]:
-        """What is still held when the stream ends; `announced` says whether the server said that it does.
+    def finish(self, *, dropped: bool) -> list[Json]:
+        """What is still held when the stream ends; `dropped` says whether the connection broke.
 
         Raises:
             FailureError: If there never was an answer in it.
@@ -157,12 +158,10 @@ class ChunkRepair:
         """
         if not self._chosen:
             raise no_choices(self._envelope)
-        if self._finished:
-            return []
-        cut = self._calls.cut_off()
-        if cut is not None and not (announced and not self._calls.repairs & {'tool_call.unreadable'}):
+        cut = self._calls.cut_off() if dropped or not self._finished else None
+        if cut is not None:
             raise IncompleteError(f'the stream ended inside of the call of {cut or "a tool"}')
-        deltas = self._ending(None)
+        deltas = self._ending()
         return [self._chunk({'index': 0, 'delta': delta, 'finish_reason': None}) for delta in deltas]
 
     def _of_choice(self, chunk: Json, choice: Json) -> list[Json]:
@@ -170,12 +169,17 @@ class ChunkRepair:
             self.repairs.add('envelope.defaults')
             choice = {**choice, 'finish_reason': None}
             chunk = {**chunk, 'choices': [choice]} if len(chunk['choices']) == 1 else chunk
+        if not isinstance(choice.get('logprobs'), dict | None):
+            self.repairs.add('envelope.types')
+            choice = {**choice, 'logprobs': None}
+            chunk = {**chunk, 'choices': [choice]} if len(chunk['choices']) == 1 else chunk
         delta = self._delta(choice)
         deltas = self._split(delta)
         reason = choice.get('finish_reason')
         if reason and not self._finished:
-            deltas = _merged(deltas, self._ending(reason))
-            self._finished = True
+            # More may follow: some servers say the reason with every chunk.
+            deltas = _merged(deltas, self._released())
+            self._finished, self._reason = True, reason
         if deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
             return [chunk]
         # What belongs to the choice as a whole stays with its last piece, usage with the last chunk.
@@ -237,23 +241,28 @@ class ChunkRepair:
             return _in_front(pieces, delta)
         if pieces == [Piece('text', content)]:
             return [delta]
-        if any(piece.kind == 'thinking' for piece in pieces):
+        if self._thinking.found or any(piece.kind == 'thinking' for piece in pieces):
             self._name_tags()
         return _in_front(pieces, {key: value for key, value in delta.items() if key != 'content'})
 
-    def _ending(self, reason: object) -> list[Json]:
-        """What the end of the answer releases."""
-        if self._calls.nameless:
-            raise FailureError('a tool call without a name', None)
-        assumed = self._thinking.assumed and reason != 'length'
+    def _released(self) -> list[Json]:
+        """Text and reasoning that were held back."""
         pieces = self._thinking.finish()
         self._inline += [piece.text for piece in pieces if piece.kind == 'thinking']
         if any(piece.kind == 'thinking' for piece in pieces):
             self._name_tags()
         deltas = [_as_delta(piece) for piece in pieces]
         deltas += [{key: joined_halves(half)} for key, half in self._halves.items()]
+        self._halves.clear()
         self._answered = self._answered or any(piece.kind == 'text' and piece.text.strip() for piece in pieces)
-        if assumed and not self._answered and self._inline:
+        return deltas
+
+    def _ending(self) -> list[Json]:
+        """What the end of the answer releases."""
+        if self._calls.nameless:
+            raise FailureError('a tool call without a name', None)
+        deltas = self._released()
+        if self._thinking.assumed and self._reason != 'length' and not self._answered and self._inline:
             # The prompt was said to open the tag, but none was closed: a whole answer would be text.
             self.repairs.add('thinking.unclosed')
             self._answered = True

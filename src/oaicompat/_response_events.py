@@ -36,7 +36,8 @@ class EventRepair:
         self._given: dict[int, int] = {}  # the server's index to ours, where it uses one for several items
         self._arguments: dict[int, str] = {}
         self._held: dict[int, str] = {}  # arguments that came whole with a call that opened: deltas may follow
-        self._shown: set[int] = set()  # items of which something was streamed
+        self._texts: dict[tuple[int, int], str] = {}  # told in deltas, by item and part
+        self._streaming: set[int] = set()  # calls whose arguments came in deltas
         self._terminal = False
         self._seen = False
 
@@ -72,9 +73,11 @@ class EventRepair:
         if event.get('type') in _TERMINAL:
             return [*self._unshown(event['response']), *self._fixed(event, 'terminal')]
         if kind == 'response.output_item.done' and isinstance(event.get('item'), dict):
+            known = set(self._ids)
             event = self._placed(event, kind)
-            if event['output_index'] not in self._shown:
-                return [*self._streamed(event['item'], event['output_index']), *self._fixed(event, kind)]
+            index = event['output_index']
+            missing = self._untold if index in known else self._streamed
+            return [*missing(plain_item(event['item'], self._context, set()), index), *self._fixed(event, kind)]
         return self._fixed(event, str(kind))
 
     def _with_arguments(self, event: Json) -> list[Json]:
@@ -123,11 +126,33 @@ class EventRepair:
         return fixed
 
     def _unshown(self, response: Json) -> list[Json]:
-        """The events of items that only the end of the stream shows."""
-        output = plain_response(response, self._context, self.repairs).get('output')
-        if self._shown or self._ids or not isinstance(output, list):
+        """The events of what only the end of the stream shows: items, and ends of texts."""
+        output = plain_response(response, self._context, set()).get('output')
+        items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+        events: list[Json] = []
+        for n, item in enumerate(items):
+            known = next((index for index, id_ in self._ids.items() if id_ == item.get('id')), None)
+            if known is not None:
+                events += self._untold(item, known)
+            elif n not in self._ids:
+                events += self._streamed(item, n)
+        return events
+
+    def _untold(self, item: Json, index: int) -> list[Json]:
+        """Deltas of text that no delta told."""
+        if item.get('type') != 'message':
             return []
-        return [event for n, item in enumerate(output) if isinstance(item, dict) for event in self._streamed(item, n)]
+        events: list[Json] = []
+        for n, part in enumerate(part for part in item.get('content') or () if isinstance(part, dict)):
+            told, text = self._texts.get((index, n), ''), part.get('text')
+            if isinstance(text, str) and text != told and text.startswith(told):
+                self.repairs.add('responses.unstreamed')
+                self._texts[index, n] = text
+                events.append(
+                    {'type': 'response.output_text.delta', 'output_index': index, 'item_id': self._ids.get(index),
+                     'content_index': n, 'delta': text[len(told):]}
+                )  # fmt: skip
+        return events
 
     def _streamed(self, item: Json, index: int) -> list[Json]:
         """An item that came whole, as the events that stream it; only what pydantic-ai takes from deltas."""
@@ -148,7 +173,7 @@ class EventRepair:
         else:
             return []
         self.repairs.add('responses.unstreamed')
-        self._shown.add(index)
+        self._texts |= {(index, n): part['text'] for n, part in enumerate(parts) if isinstance(part.get('text'), str)}
         return events
 
     def _fixed(self, event: Json, kind: str) -> list[Json]:
@@ -156,8 +181,9 @@ class EventRepair:
         fixed = event
         if kind.startswith(_PLACED):
             fixed = self._placed(event, kind)
-            if kind.endswith('.delta') or (fixed.get('item') or {}).get('type') != 'message':
-                self._shown.add(fixed['output_index'])
+            if kind == 'response.output_text.delta':
+                at = fixed['output_index'], fixed.get('content_index', 0)
+                self._texts[at] = self._texts.get(at, '') + fixed['delta']
         if kind == 'response.output_item.added' and fixed['item'].get('type') == 'function_call':
             return [{**fixed, 'item': self._opened(fixed['item'], fixed['output_index'])}]
         for key, repair in (('item', self._item), ('part', self._plain), ('response', self._response)):
@@ -175,7 +201,7 @@ class EventRepair:
             return item if given == '' else {**item, 'arguments': ''}
         return plain_item(item, self._context, self.repairs)
 
-    def finish(self, *, announced: bool) -> list[Json]:
+    def finish(self, *, dropped: bool) -> list[Json]:
         """Arguments that came whole with a call, and no deltas after it.
 
         Raises:
@@ -184,7 +210,7 @@ class EventRepair:
         if not self._seen:
             raise FailureError('the stream has no event of a response', None)
         cut = [text for text in self._arguments.values() if not text or is_cut_off(text)]
-        if not self._terminal and not announced and cut:
+        if cut and (dropped or not self._terminal):
             raise IncompleteError('the stream ended inside of the arguments of a call')
         return self._released()
 
@@ -209,6 +235,7 @@ class EventRepair:
                     news[key] = 0
         if kind == 'response.function_call_arguments.delta' and isinstance(event.get('delta'), str):
             self._arguments[index] = self._arguments.get(index, '') + event['delta']
+            self._streaming.add(index)
         elif kind in ('response.function_call_arguments.done', 'response.output_item.done'):
             self._arguments.pop(index, None)
         if all(event.get(key) == value for key, value in news.items()):
@@ -233,15 +260,26 @@ class EventRepair:
         return max(self._ids, default=-1) + 1 if opens else self._newest
 
     def _item(self, item: Json) -> Json:
-        return with_call_id(plain_item(item, self._context, self.repairs), self._call_ids, self._newest, self.repairs)
+        made: set[str] = set()
+        plain = plain_item(item, self._context, made)
+        if self._newest in self._streaming and plain.get('arguments') != item.get('arguments'):
+            # pydantic-ai keeps what the deltas told.
+            plain, made = {**plain, 'arguments': item['arguments']}, made - _ARGUMENTS
+        self.repairs |= made
+        return with_call_id(plain, self._call_ids, self._newest, self.repairs)
 
     def _plain(self, part: Json) -> Json:
         return plain_part(part, self.repairs)
 
     def _response(self, response: Json) -> Json:
-        return plain_response(response, self._context, self.repairs)
+        made: set[str] = set()
+        plain = plain_response(response, self._context, made)
+        # What is told of the items counts where they are told.
+        self.repairs |= {name for name in made if not name.startswith('tool_call.')}
+        return plain
 
 
+_ARGUMENTS = frozenset({'tool_call.arguments', 'tool_call.nested_arguments'})
 _INDEXES: Mapping[str, tuple[str, ...]] = {
     'response.content_part': ('content_index',),
     'response.output_text': ('content_index',),

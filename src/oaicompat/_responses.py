@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from oaicompat._envelope import FailureError, Json, failure_in, plain_counts
+from oaicompat._envelope import FailureError, Json, failure_in, plain_counts, text_in
 from oaicompat._json import is_cut_off
 from oaicompat._repair import Context
 from oaicompat._toolcalls import ToolCalls, synthetic_id, whole_calls
@@ -61,10 +61,14 @@ def _with_output(body: Json, repairs: set[str]) -> Json:
     output, text = body['output'], body.get('output_text')
     if isinstance(output, list) and (output or not isinstance(text, str) or not text):
         return body
-    repairs.add('responses.null_lists' if output is None else 'responses.output')
-    if isinstance(text, str) and text and not output:
-        output = [{'type': 'message', 'role': 'assistant', 'content': text}]
-    return {**body, 'output': output if isinstance(output, list) else [output] if isinstance(output, dict) else []}
+    told = isinstance(text, str) and text and not output
+    repairs.add('responses.null_lists' if output is None and not told else 'responses.output')
+    if told:
+        content: list[Json] = [{'type': 'output_text', 'text': text, 'annotations': []}]
+        output = [{'type': 'message', 'role': 'assistant', 'content': content}]
+    elif isinstance(output, dict) and output.get('type'):
+        output = [output]
+    return {**body, 'output': output if isinstance(output, list) else []}
 
 
 def with_call_id(item: Json, ids: dict[int, str], index: int, repairs: set[str]) -> Json:
@@ -134,6 +138,9 @@ def _plain_reasoning(item: Json, repairs: set[str]) -> Json:
 
 def plain_part(part: Json, repairs: set[str]) -> Json:
     changed: Json = {}
+    if not isinstance(part.get('text'), str | None):
+        repairs.add('content.not_text')
+        part = {**part, 'text': text_in(part['text'])}
     if part.get('type') in ('text', None) and 'text' in part:
         repairs.add('content.not_text')
         changed['type'] = 'output_text'
@@ -151,7 +158,7 @@ def _plain_call(item: Json, context: Context, repairs: set[str]) -> Json:
     if arguments == '' or (isinstance(arguments, str) and is_cut_off(arguments)):
         return item
     call = {'id': 'call', 'type': 'function', 'function': {'name': item.get('name'), 'arguments': arguments}}
-    if not isinstance(item.get('name'), str):
+    if not isinstance(item.get('name'), str) or not item['name']:
         return item
     [fixed] = whole_calls([call], ToolCalls(context.schemas, repairs))
     function = fixed['function']

@@ -136,7 +136,7 @@ class Repair(Protocol):
     def feed(self, value: dict[str, Any], /) -> list[dict[str, Any]]:
         """The values that one becomes."""
 
-    def finish(self, *, announced: bool) -> list[dict[str, Any]]:
+    def finish(self, *, dropped: bool) -> list[dict[str, Any]]:
         """What is still held."""
 
 
@@ -225,7 +225,7 @@ class RepairedStream(AsyncStream[Any]):
         if not self._seen:
             raise self._nothing()
         self._check_ignored(self._announced)
-        for chunk in self._repair.finish(announced=self._announced):
+        for chunk in self._repair.finish(dropped='sse.dropped' in self.repairs):
             yield make(data=chunk, cast_to=cast_to, response=response)
         self._check()
 
@@ -238,8 +238,12 @@ class RepairedStream(AsyncStream[Any]):
                 if value is DONE:
                     self._announced = True
                     return
-                plain = type(value) is dict and not self._typed
-                yield from feed(value) if plain else self._fed(value, event)
+                if type(value) is not dict or self._typed:
+                    yield from self._fed(value, event, ending=not data)
+                elif 'error' in value and self._repair.finished:
+                    self.repairs.add('sse.trailing')
+                else:
+                    yield from feed(value)
 
     async def _bytes(self) -> AsyncIterator[bytes]:
         """What arrives, then nothing once, as a sign of the end; what httpx raises becomes the SDK's errors."""
@@ -247,10 +251,13 @@ class RepairedStream(AsyncStream[Any]):
             yield cast(bytes, data)
         yield b''
 
-    def _fed(self, value: object, event: Event) -> list[dict[str, Any]]:
-        if isinstance(value, ErrorText) and self._repair.finished:
-            self.repairs.add('sse.trailing')
-            return []
+    def _fed(self, value: object, event: Event, *, ending: bool) -> list[dict[str, Any]]:
+        if isinstance(value, ErrorText):
+            if self._repair.finished:
+                self.repairs.add('sse.trailing')
+                return []
+            if ending and value.lstrip()[:1] in ('{', '['):
+                raise IncompleteError('the stream ended inside of an event')
         return self._repair.feed(self._as_object(value, event))
 
     def _check_ignored(self, announced: bool) -> None:
@@ -273,9 +280,7 @@ class RepairedStream(AsyncStream[Any]):
 
     def _check(self) -> None:
         if self._strict and self.repairs:
-            raise self._api_error(
-                f'strict: the stream deviates from the API reference: {min(self.repairs)}', None, None
-            )
+            raise self._api_error(f'strict: the answer deviates: {", ".join(sorted(self.repairs))}', None, None)
 
     def _api_error(self, message: str, body: object, status: int | None) -> APIError:
         fields = dict(body) if isinstance(body, Mapping) else {'message': message}

@@ -208,9 +208,13 @@ def lone_closing_tag(text: str, tags: Sequence[Tags] = KNOWN_TAGS) -> bool:
         if at >= 0:
             before, after = text[:at], text[at + len(closing) :]
             quoted = before[-1:] in _QUOTES or after[:1] in _QUOTES
-            return opening not in text and not quoted and len(_FENCE.findall(before)) % 2 == 0
+            # A sentence that speaks of the tag has it between words; reasoning ends in a word or a line of its own.
+            spoken = before[-1:] in _BLANKS and after[:1] in _BEHIND
+            return opening[:-1] not in text and not (quoted or spoken) and len(_FENCE.findall(before)) % 2 == 0
     return False
 
 
 _QUOTES = frozenset('`\'"')
+_BLANKS = frozenset((' ', '(', '['))
+_BEHIND = frozenset(' .,;:!?)]')
 _FENCE = re.compile(r'^\s*```', re.MULTILINE)

@@ -76,6 +76,7 @@ class ToolCalls:
     repairs: set[str] = field(default_factory=set)
     _slots: list[_Slot] = field(default_factory=list)
     _newest: _Slot | None = None
+    _apart: bool = False  # each call came whole: none goes on with another
 
     def __bool__(self) -> bool:
         """Whether there is any call."""
@@ -186,7 +187,7 @@ class ToolCalls:
         newest = self._slots[::-1]
         here = [slot for slot in newest if index in (None, slot.given)]
         same = next((slot for slot in here if id_ is not None and slot.given_id == id_), None)
-        if same is None and not here and not name:
+        if same is None and not here and not name and not self._apart:
             # The index counts fragments.
             same = next((slot for slot in newest if id_ and slot.given_id == id_ and not slot.is_whole), None)
         latest = self._newest if index is None else next(iter(here), None)
@@ -327,6 +328,7 @@ def whole_calls(calls: object, tracker: ToolCalls) -> list[Call]:
         tracker.repairs.add('tool_call.not_a_list')
     items = [calls] if isinstance(calls, Mapping) else calls
     given = [call for call in items if isinstance(call, Mapping)] if isinstance(items, list) else []
+    tracker._apart = True
     sent = [tracker.feed([{**call, 'index': number}])[0] for number, call in enumerate(given)]
     whole = {call['index']: call[WHOLE] for call in tracker.finish()}
     made = [_envelope(old, new, whole) for old, new in zip(given, sent, strict=True)]

@@ -57,7 +57,7 @@ def is_retryable(error: BaseException) -> bool:
         return told
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_retryable, error.exceptions))
-    strict = isinstance(error, ModelAPIError) and error.message.startswith(STRICT)
+    strict = isinstance(error, ModelAPIError) and str(error.message).startswith(STRICT)
     if strict or isinstance(error, ModelContextWindowExceededError | ModelQuotaExceededError | UserError):
         return False
     if isinstance(error, ModelHTTPError | APIStatusError):
@@ -104,16 +104,18 @@ def retry_after(error: ModelAPIError) -> float | None:
             return seconds / unit
     for text in _all_texts(getattr(error, 'body', None)):
         if found := _WAIT.search(text):
-            minutes = float(found['minutes'] or 0)
-            return minutes * 60 + float(found['number']) / (1000 if found['unit'] == 'ms' else 1)
+            return round(sum(float(number) * _UNITS[unit.lower()] for number, unit in _PART.findall(found[1])), 6)
     return None
 
 
+_AMOUNT = r'\d+(?:\.\d+)?\s*(?:milliseconds?|ms|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])'
 _WAIT = re.compile(
-    r'(?:retry|try)[\w ]{0,30}?(?:after|in)\W{0,3}'
-    r'(?:(?P<minutes>\d+)m(?!s)\s*)?(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)',
+    r'(?:(?:retry|try)[\w ]{0,30}?(?:after|in)|wait)\W{0,3}(?:for |at least |about )?'
+    rf'((?:{_AMOUNT}[\s,]*(?:and )?)+)',
     re.IGNORECASE,
 )
+_PART = re.compile(r'(\d+(?:\.\d+)?)\s*(milli|ms|[hms])', re.IGNORECASE)
+_UNITS = {'milli': 0.001, 'ms': 0.001, 's': 1, 'm': 60, 'h': 3600}
 _DELAY = re.compile(r'\d+(?:\.\d+)?')
 
 
@@ -172,4 +174,4 @@ def _names_model(error: ModelHTTPError) -> bool:
 def wrong_url(endpoint: Endpoint) -> str:
     """What to look at where something else than the API answered."""
     cure = '; does it lack /v1?' if endpoint.unversioned else ''
-    return f'`base_url` is {endpoint.shown}, and its /chat/completions was asked{cure}'
+    return f'`base_url` is {endpoint.shown}, and its {endpoint.path} was asked{cure}'

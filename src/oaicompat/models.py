@@ -65,6 +65,7 @@ class _Compatible(Model[AsyncOpenAI]):
     """What both models share; always stands in front of one of them."""
 
     client: AsyncOpenAI
+    _path = '/chat/completions'
 
     def __init__(
         self,
@@ -101,7 +102,8 @@ class _Compatible(Model[AsyncOpenAI]):
         theirs, ours = split(profile)
         url = str(resolved.provider.client.base_url).rstrip('/')
         self._server = resolved.server
-        self._endpoint = Endpoint(url, model_name, self._server.prefix if self._server else None, resolved.withheld)
+        prefix = self._server.prefix if self._server else None
+        self._endpoint = Endpoint(url, model_name, prefix, resolved.withheld, self._path)
         # Timeouts of a client that the caller made are the caller's.
         self._own_client = not isinstance(provider, Provider)
         self._resolved: tuple[int, Mapping[str, Any]] = _UNRESOLVED
@@ -180,10 +182,11 @@ class _Compatible(Model[AsyncOpenAI]):
         """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
 
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
-            streamed = stream or (not responses and profile.get('compat_stream') == 'always')
+            always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
+            streamed = stream or (always and not responses)
             answer = Answer(self._endpoint, profile, settings, parameters, responses, names)
             with pinned(self, profile):
-                async with answer.deadline(stream=stream, own_client=self._own_client) as timed:
+                async with answer.deadline(stream=stream, streamed=streamed, own_client=self._own_client) as timed:
                     return await answer.repaired(create(messages, streamed, timed, parameters), stream=stream)
 
         return await adapted(
@@ -357,6 +360,8 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
 
     Takes the same arguments as `OpenAICompatibleModel`, and sends list tool returns as `input_text` parts.
     """
+
+    _path = '/responses'
 
     @override
     async def _responses_create(  # the parent's overloads, as one
