@@ -182,37 +182,47 @@ _PRUNABLE = frozenset((*_OPTIONAL, 'moderation', 'service_tier', 'system_fingerp
 def fold(chunks: Iterable[Json]) -> Json:
     """The completion that repaired chunks amount to."""
     message: Json = {'role': 'assistant', 'content': None}
+    whole: Json = {'index': 0, 'message': message, 'finish_reason': None}
     calls: dict[int, Json] = {}
-    body: Json = {'object': 'chat.completion'}
-    reason = None
+    body: Json = {}
     usage: Json | None = None
     for chunk in chunks:
-        body = {**body, **{key: chunk[key] for key in ('id', 'created', 'model') if chunk.get(key)}}
+        _fold_fields(chunk, body, but=('choices', 'usage', 'object'))
         if isinstance(chunk.get('usage'), dict):
             usage = _added(usage or {}, chunk['usage'])
         for choice in (chunk.get('choices') or [])[:1]:
-            reason = choice.get('finish_reason') or reason
-            _fold_delta(choice.get('delta') or {}, message, calls)
+            whole['finish_reason'] = choice.get('finish_reason') or whole['finish_reason']
+            _fold_fields(choice, whole, but=('index', 'delta', 'finish_reason'))
+            delta = choice.get('delta') or {}
+            for call in delta.get('tool_calls') or ():
+                _fold_call(call, calls)
+            _fold_fields(delta, message, but=('role', 'tool_calls'), joined=True)
     if calls:
         message['tool_calls'] = [calls[index] for index in sorted(calls)]
-    choice = {'index': 0, 'message': message, 'finish_reason': reason}
-    return {**body, 'choices': [choice], **({'usage': usage} if usage else {})}
+    return {**body, 'object': 'chat.completion', 'choices': [whole], **({'usage': usage} if usage else {})}
 
 
-def _fold_delta(delta: Mapping[str, Any], message: Json, calls: dict[int, Json]) -> None:
-    for key, value in delta.items():
-        if key == 'tool_calls':
-            for call in value or ():
-                _fold_call(call, calls)
-        elif isinstance(value, str) and key != 'role':
-            message[key] = (message.get(key) or '') + value
+def _fold_fields(fields: Mapping[str, Any], into: Json, but: Sequence[str] = (), *, joined: bool = False) -> None:
+    """Add lists, and texts where they come `joined`; of anything else the first counts."""
+    for key, value in fields.items():
+        old = into.get(key)
+        if key in but or value is None:
+            continue
+        if isinstance(value, list) and isinstance(old, list):
+            into[key] = [*old, *value]
+        elif isinstance(value, dict) and isinstance(old, dict):
+            into[key] = dict(old)
+            _fold_fields(value, into[key])
+        elif joined and isinstance(value, str) and isinstance(old, str):
+            into[key] = old + value
+        elif old is None or old == '':
+            into[key] = value
 
 
 def _fold_call(call: Mapping[str, Any], calls: dict[int, Json]) -> None:
     whole = calls.setdefault(call['index'], {'id': None, 'type': 'function', 'function': {'name': '', 'arguments': ''}})
-    whole['id'] = call.get('id') or whole['id']
-    function = call.get('function') or {}
-    whole['function'] = {key: whole['function'][key] + (function.get(key) or '') for key in ('name', 'arguments')}
+    _fold_fields(call, whole, but=('index', 'type', 'function'))
+    _fold_fields(call.get('function') or {}, whole['function'], joined=True)
 
 
 def _added(total: Json, usage: Json) -> Json:
