@@ -25,7 +25,7 @@ from strategies import settled
 
 from oaicompat import OpenAICompatibleModel
 from oaicompat._completion import fold
-from oaicompat.testing import completion, tool_call
+from oaicompat.testing import chunk, completion, tool_call
 
 URL = 'https://made-up.example/v1'
 SCHEMA = {
