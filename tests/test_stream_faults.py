@@ -135,6 +135,14 @@ async def test_a_reason_with_every_chunk_ends_nothing() -> None:
     assert 'oaicompat' not in (seen.response.provider_details or {})
 
 
+@pytest.mark.parametrize('ending', [{'done': False, 'ending': 'drop'}, {}])
+async def test_errors_say_whether_to_try_again_without_repairs_too(ending: Any) -> None:
+    failure = [] if ending else [{'error': {'message': 'boom', 'code': 503}}]
+    seen = await streamed(Reply.sse(H, *failure, **ending), compat_repair='off')
+    assert isinstance(seen.error, ModelAPIError)
+    assert getattr(seen.error, 'retryable', None) is True
+
+
 async def test_an_error_behind_a_whole_answer_is_passed_over() -> None:
     seen = await streamed(Reply.sse(H, I, STOP, {'error': {'message': 'boom', 'code': 500}}))
     assert seen.response is not None

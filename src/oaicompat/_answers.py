@@ -272,13 +272,15 @@ def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str
 
 
 @contextmanager
-def errors_explained(endpoint: Endpoint) -> Iterator[None]:
-    """What is raised inside carries what else the server said."""
+def errors_explained(endpoint: Endpoint, *, repairing: bool = True) -> Iterator[None]:
+    """What is raised inside carries what else the server said; if `repairing`, what could not be read is typed."""
     try:
         yield
     except ModelAPIError as error:
         raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
     except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if not repairing:
+            raise
         # Something in the answer that neither our repairs nor pydantic-ai know.
         raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
 

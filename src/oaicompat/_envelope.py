@@ -64,6 +64,8 @@ def _failure(error: object, around: Mapping[str, Any]) -> FailureError:
     codes = (fields.get(key) for key in ('code', 'status', 'status_code', 'http_status', 'http_code', 'type'))
     status = next((found for code in codes if (found := _status(code)) is not None), None)
     message = _words(error) or _words({key: item for key, item in around.items() if key != 'error'})
+    if status is None and _NOT_FOUND.search(message):
+        status = 404
     return FailureError(message or 'the server reported an error without a message', error, status)
 
 
@@ -85,6 +87,8 @@ _STATUSES: Mapping[str, int] = {
     'RateLimitError': 429, 'RESOURCE_EXHAUSTED': 429,
     'api_error': 500, 'InternalServerError': 500, 'INTERNAL': 500, 'UNAVAILABLE': 503, 'overloaded_error': 529,
 }  # fmt: skip
+
+_NOT_FOUND = re.compile(r'^not found\W*$|^model\b.{0,200}\bnot found\b', re.IGNORECASE)  # FastAPI; Ollama
 
 _WORDS = ('message', 'msg', 'detail', 'error_msg', 'error_message', 'status_msg', 'error')
 

@@ -131,6 +131,10 @@ class _Compatible(Model[AsyncOpenAI]):
         return f'{type(self).__qualname__}({", ".join(shown)})'
 
     @property
+    def _repairing(self) -> bool:
+        return self.profile.get('compat_repair') != 'off'
+
+    @property
     def learned(self) -> Mapping[str, Any]:
         """The profile keys that this endpoint's answers taught for this model; shared by all instances."""
         return self._endpoint.learned
@@ -268,15 +272,15 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @override
     def _map_finish_reason(self, key: Any) -> FinishReason | None:
         known = super()._map_finish_reason(key)
-        return known if known or self.profile.get('compat_repair') == 'off' else FINISH_REASONS.get(key)
+        return FINISH_REASONS.get(key) if known is None and self._repairing else known
 
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
-        with errors_explained(self._endpoint):
-            streamed = await super()._process_streamed_response(response, *args, **options)
+        with errors_explained(self._endpoint, repairing=self._repairing):
+            streamed: Any = await super()._process_streamed_response(response, *args, **options)
         if isinstance(streamed, _RepairedResponse):
             streamed._model_profile = parent_profile(self.profile, self._endpoint)
-            streamed._endpoint = self._endpoint
+        streamed._endpoint, streamed._repairing = self._endpoint, self._repairing
         first = await streamed._response.peek()
         self._endpoint.recognise(
             server=response.response.headers.get('server'), build=getattr(first, 'system_fingerprint', None)
@@ -287,17 +291,18 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @override
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
         parent = super()._streamed_response_cls
-        return parent if self.profile.get('compat_repair') == 'off' else _in_front(_RepairedResponse, parent)
+        return _in_front(_RepairedResponse if self._repairing else _ExplainedResponse, parent)
 
 
 class _ExplainedResponse(StreamedResponse):
     """A stream whose errors carry what else the server said."""
 
     _endpoint: Endpoint
+    _repairing: bool
 
     @override
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        with errors_explained(self._endpoint):
+        with errors_explained(self._endpoint, repairing=self._repairing):
             async for event in super()._get_event_iterator():
                 yield event
 
@@ -376,18 +381,18 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
             build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None)
         )
         repairs = taken_repairs(response)
-        with errors_explained(self._endpoint):
+        with errors_explained(self._endpoint, repairing=self._repairing):
             return with_repairs(super()._process_response(response, *args, **options), repairs)
 
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
-        with errors_explained(self._endpoint):
-            streamed = await super()._process_streamed_response(response, *args, **options)
+        with errors_explained(self._endpoint, repairing=self._repairing):
+            streamed: Any = await super()._process_streamed_response(response, *args, **options)
+        streamed.__class__ = _in_front(_ExplainedResponse, type(streamed))
+        streamed._endpoint, streamed._repairing = self._endpoint, self._repairing
         if isinstance(response, RepairedStream):
             self._endpoint.recognise(server=response.response.headers.get('server'))
             response.on_end.append(lambda: name_repairs(streamed, {*response.repairs, *response.adapted}))
-            streamed.__class__ = _in_front(_ExplainedResponse, type(streamed))
-            cast(Any, streamed)._endpoint = self._endpoint
         return streamed
 
     @override
