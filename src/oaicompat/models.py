@@ -387,9 +387,10 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
         with errors_explained(self._endpoint, repairing=self._repairing):
-            streamed: Any = await super()._process_streamed_response(response, *args, **options)
+            streamed = await super()._process_streamed_response(response, *args, **options)
         streamed.__class__ = _in_front(_ExplainedResponse, type(streamed))
-        streamed._endpoint, streamed._repairing = self._endpoint, self._repairing
+        told = cast(_ExplainedResponse, streamed)
+        told._endpoint, told._repairing = self._endpoint, self._repairing
         if isinstance(response, RepairedStream):
             self._endpoint.recognise(server=response.response.headers.get('server'))
             response.on_end.append(lambda: name_repairs(streamed, {*response.repairs, *response.adapted}))
