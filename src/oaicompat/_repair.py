@@ -129,7 +129,7 @@ class ChunkRepair:
             return False
         choice = choices[0]
         delta = choice.get('delta') if type(choice) is dict else None
-        if type(delta) is not dict or choice.get('finish_reason') or 'error' in choice:
+        if type(delta) is not dict or choice.get('finish_reason') or choice.get('logprobs') or 'error' in choice:
             return False
         given = [pair for pair in delta.items() if pair[1] is not None]
         if len(given) != 1:

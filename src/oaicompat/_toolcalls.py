@@ -43,7 +43,7 @@ class _Slot:
     typed: bool = False
     pieces: list[str] = field(default_factory=list)
     whole: str | None = None  # arguments that did not come as text, and so as a whole
-    again: bool = False  # its name was repeated behind whole arguments
+    again: bool = False  # its name was repeated behind whole arguments, with nothing more
     announced: str = ''  # the name that was repeated, for the call that follows
 
     @property
@@ -147,7 +147,7 @@ class ToolCalls:
         given = next((function[key] for key in _ALIASES if function.get(key) is not None), None)
         arguments = self._as_text(given)
         slot = self._slot(_index(call.get('index')), id_, name, arguments)
-        told = self._told(slot, name or (slot.announced if not slot.name else ''))
+        told = self._told(slot, name or (slot.announced if not slot.name else ''), arguments)
         if arguments is not given and slot.arguments:
             slot.whole, news = arguments, {'name': told, 'arguments': ''}
         else:
@@ -199,7 +199,8 @@ class ToolCalls:
         same_id = id_ is not None and id_ == slot.given_id
         if self._names_another(slot, name, same_id=same_id):
             return True
-        if not ((name and slot.name) or slot.again) or not slot.is_whole or text.lstrip()[:1] not in ('{', '"'):
+        # Cheapest first: to ask whether it is whole is to parse it.
+        if not ((name and slot.name) or slot.again) or text.lstrip()[:1] not in ('{', '"') or not slot.is_whole:
             return False
         return not same_id or not _extends(slot.arguments, text)
 
@@ -233,7 +234,7 @@ class ToolCalls:
             self.repairs.add('tool_call.name')
         return clean
 
-    def _told(self, slot: _Slot, name: str) -> str | None:
+    def _told(self, slot: _Slot, name: str, text: str | None) -> str | None:
         """What of `name` is news: pydantic-ai joins the names that it is told."""
         known = slot.name
         if not name:
@@ -241,7 +242,7 @@ class ToolCalls:
         slot.name = self._joined(slot, name) if known else name
         if slot.name == known:
             self.repairs.add('tool_call.repeated_name')
-            slot.again = slot.is_whole
+            slot.again = not (text or '').strip() and slot.is_whole
             return None
         return slot.name[len(known) :]
 
