@@ -34,7 +34,7 @@ def main() -> int:
     """Fuzz, and print the counts."""
     parser = argparse.ArgumentParser(description='Run the property tests with new seeds for a time.')
     parser.add_argument('--minutes', type=float, default=30)
-    parser.add_argument('--examples', type=int, default=2000, help='inputs for each property in one round')
+    parser.add_argument('--examples', type=int, default=400, help='inputs for each property in one round')
     options = parser.parse_args()
     end = time.monotonic() + options.minutes * 60
     tried: Counter[str] = Counter()

@@ -274,7 +274,7 @@ def parent(name: str, base_url: str, api_key: str, **options: Any) -> OpenAIChat
 MESSAGES: dict[str, tuple[dict[str, Any], m.ModelResponse]] = {
     'content a list of texts': (
         {'content': [{'type': 'text', 'text': 'H'}, {'type': 'text', 'text': 'i'}]},
-        answered(HI),
+        answered(HI, repairs=('content.not_text',)),
     ),
     'content a list of output texts': (
         {'content': [{'type': 'output_text', 'text': 'H'}, {'text': 'i'}]},
@@ -331,6 +331,15 @@ MESSAGES: dict[str, tuple[dict[str, Any], m.ModelResponse]] = {
 @pytest.mark.parametrize(('message', 'expected'), MESSAGES.values(), ids=MESSAGES.keys())
 async def test_an_odd_message_is_read(message: dict[str, Any], expected: m.ModelResponse) -> None:
     assert (await ask(choice(message={'role': 'assistant', **message}))).response == expected
+
+
+@pytest.mark.parametrize(('beside', 'said'), [('R', 'RT'), ('T', 'T')])
+async def test_reasoning_in_parts_and_beside_them(beside: str, said: str) -> None:
+    parts = [{'type': 'thinking', 'thinking': 'T'}, {'type': 'text', 'text': 'Hi'}]
+    asked = await ask(choice(message={'role': 'assistant', 'content': parts, 'reasoning_content': beside}))
+    assert asked.response is not None
+    assert asked.response.thinking == said
+    assert asked.response.text == 'Hi'
 
 
 async def test_a_stream_that_nobody_asked_for_keeps_every_field() -> None:

@@ -62,13 +62,16 @@ def reference(text: str) -> list[Event]:
         (b'data: YHOO\ndata: +2\ndata: 10\n\n', [Event('', 'YHOO\n+2\n10')]),
         (b'data\n\ndata\ndata\n\n', [Event('', ''), Event('', '\n')]),
         (b'data: Z\xc3\xbcrich\n\n', [Event('', 'Zürich')]),
-        (b'data: a\xff\xc3\n\n', [Event('', 'a\ufffd\ufffd')]),
         (b'', []),
         (b'\n\n\r\n\r', []),
     ],
 )
 def test_a_stream_that_follows_the_rules(data: bytes, events: list[Event]) -> None:
     assert decoded(data) == (events, set())
+
+
+def test_bytes_that_are_no_utf8_are_replaced() -> None:
+    assert decoded(b'data: a\xff\xc3\n\n') == ([Event('', 'a\ufffd\ufffd')], {'sse.invalid_utf8'})
 
 
 _words = st.text(st.characters(exclude_characters='\r\n{}[]', codec='utf-8'), max_size=8)

@@ -138,10 +138,15 @@ def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool 
         text, thinking = _text_of(content), _text_of(content, thinking=True)
         if thinking:
             repairs.add('content.thinking_parts')
-            changed = {'content': text or None, 'reasoning_content': thinking}
-        elif text and any(map(_is_odd_part, content)):
+            beside = next((message[key] for key in REASONING_FIELDS if isinstance(message.get(key), str)), '')
+            # Some servers say the same twice.
+            changed = {
+                'content': text or None,
+                'reasoning_content': thinking if beside == thinking else beside + thinking,
+            }
+        elif text or not content:
             repairs.add('content.not_text')
-            changed['content'] = text
+            changed['content'] = text or None
     elif content is not None and not isinstance(content, str):
         repairs.add('content.not_text')
         changed['content'] = _text_of([content]) or (json.dumps(content, ensure_ascii=False) if content else None)
@@ -164,12 +169,6 @@ def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool 
 
 
 TEXTS = ('content', *REASONING_FIELDS[:2])
-
-
-def _is_odd_part(part: object) -> bool:
-    """Whether a part of the content holds text that pydantic-ai does not read."""
-    plain = isinstance(part, Mapping) and part.get('type') == 'text' and isinstance(part.get('text'), str)
-    return isinstance(part, Mapping) and not plain and bool(_text_of(part))
 
 
 def _plain_reasoning(message: Mapping[str, Any], repairs: set[str]) -> Json:

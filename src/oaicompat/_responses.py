@@ -45,6 +45,8 @@ def _whole_call(item: Json, ids: dict[int, str], index: int, repairs: set[str]) 
     if not item.get('name'):
         raise FailureError('a tool call without a name', item)
     call = with_call_id(item, ids, index, repairs)
+    if isinstance(arguments := call.get('arguments'), str) and arguments and is_cut_off(arguments):
+        repairs.add('tool_call.unreadable')
     if call.get('arguments') != '':
         return call
     repairs.add('tool_call.arguments')

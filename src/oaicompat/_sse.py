@@ -157,7 +157,11 @@ class EventDecoder:
             raise EventTooLargeError(f'an event of more than {MAX_EVENT} bytes')
 
     def _read(self, raw: bytes, events: list[Event]) -> None:
-        line = raw.decode('utf-8', 'replace')
+        try:
+            line = raw.decode('utf-8')
+        except UnicodeDecodeError:
+            self.repairs.add('sse.invalid_utf8')
+            line = raw.decode('utf-8', 'replace')
         self._line = len(raw) + 1
         if self._first_line:
             self._first_line = False

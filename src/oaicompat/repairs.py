@@ -59,9 +59,9 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair(
         'content.not_text',
-        f'`content` as an object or a number ({_ISSUES}BerriAI/litellm/issues/16272).',
+        f'`content` as a list of parts, an object or a number ({_ISSUES}BerriAI/litellm/issues/16272).',
         'The text in it is taken.',
-        'Strings and lists of parts are left alone.',
+        'Strings are left alone.',
     ),
     Repair(
         'content.split_character',
@@ -192,6 +192,12 @@ REPAIRS: tuple[Repair, ...] = (
         f'Several JSON objects in one event ({_ISSUES}openai/openai-python/issues/663).',
         'They are read one after the other.',
         'An event with one object is read as ever.',
+    ),
+    Repair(
+        'sse.invalid_utf8',
+        f'Bytes that are no UTF-8 ({_ISSUES}graniet/llm/pull/90).',
+        'Each becomes U+FFFD, as the standard says.',
+        'Bytes that are UTF-8 are decoded as ever, wherever they are cut.',
     ),
     Repair(
         'sse.single_newlines',
