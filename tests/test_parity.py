@@ -30,7 +30,7 @@ from pydantic_core import to_json
 from strategies import Call, Wire, outcome
 
 from oaicompat import OpenAICompatibleModel
-from oaicompat.models import mixed
+from oaicompat.routing import mixed
 from oaicompat.testing import completion, tool_call
 
 # Sending

@@ -171,6 +171,11 @@ class RepairedStream(AsyncStream[Any]):
         self._decoder = cast(Any, self)
         self._iterator = self.__stream__()
 
+    @property
+    def all_repairs(self) -> set[str]:
+        """What was repaired and what was adapted."""
+        return {*self.repairs, *self.adapted}
+
     def aiter_bytes(self, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """`source` itself: `_iter_events()` asks its decoder for events, and gets the bytes to read."""
         return source

@@ -1,8 +1,8 @@
 """The models: the only file that overrides pydantic-ai.
 
-`_Compatible` holds what Chat Completions and the Responses API share: the constructor, the profile with its layers
-(caller's, learned, server row, provider's), list tool returns, and the second try after a refusal. Each override
-calls `super()` and works on what it gave; `tests/test_seams.py` lists them all.
+`_Compatible` holds what Chat Completions and the Responses API share: the constructor, the profile with its layers,
+list tool returns, and the repair of what comes back. Each override calls `super()` and works on what it gave;
+`tests/test_seams.py` lists them all.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from oaicompat._toolcalls import WHOLE
 from oaicompat._toolreturns import is_list_return
 from oaicompat.profile import CompatibleModelProfile, pinned, pinned_profile, split
 
-__all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel', 'mixed')
+__all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
 
 _Streamed = TypeVar('_Streamed', bound='_ExplainedResponse')
 _UNRESOLVED: tuple[int, Mapping[str, Any]] = (-1, {})
@@ -112,23 +112,18 @@ class _Compatible(Model[AsyncOpenAI]):
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
         if ours:
             # Upstream constructors may have put a profile of their own in place of an absent one.
-            base = self._profile
-            self._profile = (
-                (lambda default: merge_profile(base(default), cast(ModelProfile, ours)))
-                if callable(base)
-                else merge_profile(base, cast(ModelProfile, ours))
-            )
+            base, own = self._profile, cast(ModelProfile, ours)
+            merged = merge_profile(None if callable(base) else base, own)
+            self._profile = (lambda default: merge_profile(base(default), own)) if callable(base) else merged
             self._resolved = _UNRESOLVED
 
     @override
     def __repr__(self) -> str:
-        shown = [f'model_name={self.model_name!r}', f'base_url={self._endpoint.shown!r}']
-        if self._settings:
-            # Headers and bodies of the caller's own may hold keys.
-            shown.append(f'settings={ {k: "..." if k.startswith("extra_") else v for k, v in self._settings.items()} }')
-        if self._profile is not None:
-            shown.append(f'profile={self._profile!r}')
-        return f'{type(self).__qualname__}({", ".join(shown)})'
+        # Headers and bodies of the caller's own may hold keys.
+        settings = {key: '...' if key.startswith('extra_') else value for key, value in (self._settings or {}).items()}
+        url, profile = self._endpoint.shown, self._profile
+        shown = {'model_name': self.model_name, 'base_url': url, 'settings': settings, 'profile': profile}
+        return f'{type(self).__qualname__}({", ".join(f"{key}={value!r}" for key, value in shown.items() if value)})'
 
     @property
     def _repairing(self) -> bool:
@@ -197,6 +192,12 @@ class _Compatible(Model[AsyncOpenAI]):
             self._endpoint, send, lambda: self._settled_profile(messages, settings), lambda: self.profile
         )
 
+    def _recognised(self, response: Any) -> list[str]:
+        """The repairs of an answer that came whole; what it shows of its server is remembered."""
+        build, timings = getattr(response, 'system_fingerprint', None), getattr(response, 'timings', None)
+        self._endpoint.recognise(build=build, timings=timings)
+        return taken_repairs(response)
+
     async def _settled_profile(self, messages: list[ModelMessage], settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """The profile for one request, with `compat_tool_return` decided."""
         profile = self.profile
@@ -247,10 +248,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
     @override
     def _process_response(self, response: chat.ChatCompletion | str, **options: Any) -> ModelResponse:
-        self._endpoint.recognise(
-            build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None)
-        )
-        repairs = taken_repairs(response)
+        repairs = self._recognised(response)
         if 'thinking.closing_tag' in repairs:
             self._endpoint.note('thinking.closing_tag', {'compat_start_with_reasoning': True}, 'a lone closing tag')
         with pinned(self, parent_profile(self.profile, self._endpoint)):
@@ -350,8 +348,7 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
 
     @override
     def get(self) -> ModelResponse:
-        source = cast(RepairedStream, self._response.source)
-        return with_repairs(super().get(), {*source.repairs, *source.adapted})
+        return with_repairs(super().get(), cast(RepairedStream, self._response.source).all_repairs)
 
 
 @cache
@@ -377,10 +374,7 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
 
     @override
     def _process_response(self, response: Any, *args: Any, **options: Any) -> ModelResponse:
-        self._endpoint.recognise(
-            build=getattr(response, 'system_fingerprint', None), timings=getattr(response, 'timings', None)
-        )
-        repairs = taken_repairs(response)
+        repairs = self._recognised(response)
         with errors_explained(self._endpoint, repairing=self._repairing):
             return with_repairs(super()._process_response(response, *args, **options), repairs)
 
@@ -393,7 +387,7 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
         told._endpoint, told._repairing = self._endpoint, self._repairing
         if isinstance(response, RepairedStream):
             self._endpoint.recognise(server=response.response.headers.get('server'))
-            response.on_end.append(lambda: name_repairs(streamed, {*response.repairs, *response.adapted}))
+            response.on_end.append(lambda: name_repairs(streamed, response.all_repairs))
         return streamed
 
     @override
@@ -404,16 +398,3 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
         if texts is None:
             return await super()._map_tool_return_output(part)
         return '\n'.join(texts) if form == 'joined' else [{'type': 'input_text', 'text': text} for text in texts]
-
-
-@cache
-def mixed(base: type[OpenAIChatModel]) -> type[OpenAICompatibleModel]:
-    """`OpenAICompatibleModel` in front of an upstream subclass, whose own knowledge is kept."""
-    if issubclass(base, OpenAICompatibleModel):
-        return base
-    if base is OpenAIChatModel:
-        return OpenAICompatibleModel
-    name = f'OpenAICompatible{base.__name__}'
-    doc = f'`{base.__name__}` with `OpenAICompatibleModel` in front of it.'
-    made = type(name, (OpenAICompatibleModel, base), {'__doc__': doc, '__module__': __name__})
-    return cast(type[OpenAICompatibleModel], made)

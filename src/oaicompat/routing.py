@@ -22,7 +22,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from oaicompat._providers import OPENAI_PREFIXES, isolated_provider, keyed_provider, unknown_prefix
 from oaicompat._sdk import add_defaults
-from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel, mixed
+from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat.servers import Server, find_server
 
 __all__ = ('build', 'infer_model')
@@ -217,3 +217,16 @@ def _upstream_class(upstream: str) -> type[OpenAIChatModel]:
     stand_in = OpenAICompatibleProvider(upstream, base_url='http://localhost', api_key='unused')
     model = pydantic_infer_model(f'{upstream}:unused', provider_factory=lambda _: stand_in)
     return type(model) if isinstance(model, OpenAIChatModel) else OpenAIChatModel
+
+
+@cache
+def mixed(base: type[OpenAIChatModel]) -> type[OpenAICompatibleModel]:
+    """`OpenAICompatibleModel` in front of an upstream subclass, whose own knowledge is kept."""
+    if issubclass(base, OpenAICompatibleModel):
+        return base
+    if base is OpenAIChatModel:
+        return OpenAICompatibleModel
+    name = f'OpenAICompatible{base.__name__}'
+    doc = f'`{base.__name__}` with `OpenAICompatibleModel` in front of it.'
+    made = type(name, (OpenAICompatibleModel, base), {'__doc__': doc, '__module__': __name__})
+    return cast(type[OpenAICompatibleModel], made)
