@@ -9,10 +9,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic_ai import messages as m
 from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import ModelRequestParameters
 
-from oaicompat import CompatibleModelProfile, Server, infer_model, register_server
+from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, Server, infer_model, register_server
 from oaicompat.servers import find_server, nearest_prefixes, registry_restored_on_error, server_at, servers
+from oaicompat.testing import Reply, ScriptedServer, completion
 
 ROWS = list(servers())
 
@@ -74,7 +77,14 @@ def test_no_row_takes_the_name_of_a_native_class() -> None:
 def test_rows_whose_servers_lose_lists_say_so() -> None:
     forms = {row.prefix: row.profile for row in ROWS if row.profile}
     joined = {'compat_tool_return': 'joined'}
-    assert forms == {'deepseek': joined, 'lm-studio': joined, 'zai': joined}
+    silent = {'openai_chat_send_back_thinking_parts': False}
+    assert forms == {
+        'deepseek': joined,
+        'lm-studio': joined,
+        'zai': joined,
+        'groq-compat': silent,
+        'mistral-compat': silent,
+    }
 
 
 @pytest.mark.parametrize(
@@ -240,3 +250,22 @@ def test_variables_are_looked_up_in_order(row: Server, monkeypatch: pytest.Monke
     for name in row.key_vars:
         monkeypatch.setenv(name, '')  # as in `VARIABLE= command`: not set
     assert row.key() is None
+
+
+@pytest.mark.parametrize('prefix', ['mistral-compat', 'groq-compat'])
+async def test_reasoning_is_not_sent_back_where_it_is_refused(prefix: str) -> None:
+    thought = m.ThinkingPart('Hm.', id='reasoning_content', provider_name=prefix)
+    history: list[m.ModelMessage] = [
+        m.ModelRequest(parts=[m.UserPromptPart('hi')]),
+        m.ModelResponse(parts=[thought, m.TextPart('Hi')]),
+        m.ModelRequest(parts=[m.UserPromptPart('more')]),
+    ]
+    async with ScriptedServer([Reply.json(completion('OK'))]) as server:
+        async with OpenAICompatibleModel('m', provider=prefix, base_url=server.base_url, api_key='key') as model:
+            await model.request(history, None, ModelRequestParameters())
+        [request] = server.requests
+    assert request.json['messages'] == [
+        {'role': 'user', 'content': 'hi'},
+        {'role': 'assistant', 'content': 'Hi'},
+        {'role': 'user', 'content': 'more'},
+    ]

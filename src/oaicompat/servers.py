@@ -22,6 +22,7 @@ from oaicompat.profile import CompatibleModelProfile
 __all__ = ('Server', 'find_server', 'nearest_prefixes', 'register_server', 'server_at', 'servers')
 
 _JOINED = CompatibleModelProfile(compat_tool_return='joined')
+_NO_REASONING = CompatibleModelProfile(openai_chat_send_back_thinking_parts=False)
 
 _ROWS = (
     Server(
@@ -111,7 +112,9 @@ _ROWS = (
         key_vars=('GROQ_API_KEY',),
         family='groq',
         evidence='https://console.groq.com/docs/openai',
-        known='Refused a list in a tool message with 400 (https://github.com/CherryHQ/cherry-studio/issues/3307).',
+        profile=_NO_REASONING,
+        known='Refused a list in a tool message with 400 (https://github.com/CherryHQ/cherry-studio/issues/3307), and '
+        'refuses `reasoning` in the history for some models (https://github.com/vercel/ai/pull/8057).',
         read='2026-11-30',
     ),
     Server(
@@ -121,6 +124,8 @@ _ROWS = (
         key_vars=('MISTRAL_API_KEY',),
         family='mistralai',
         evidence='https://docs.mistral.ai/developers/quickstarts/first-api-request',
+        profile=_NO_REASONING,
+        known='Refuses `reasoning_content` in the history with 422 (https://github.com/BerriAI/litellm/issues/30835).',
         read='2026-11-30',
         unchecked='the URL is from clients',
     ),
