@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -38,8 +40,9 @@ def result_texts(part: Any) -> list[str] | None:
     return element_texts(part) if isinstance(part, ToolReturnPart) else None
 
 
-def settled(messages: list[ModelMessage], *, files_in_lists: bool) -> list[ModelMessage]:
+def settled(messages: list[ModelMessage], profile: Mapping[str, Any]) -> list[ModelMessage]:
     """`messages` with each tool return as `settled_part()` gives it; the list itself where nothing changed."""
+    files_in_lists = profile.get('compat_tool_return') != 'string'
 
     def of(message: ModelMessage) -> ModelMessage:
         if not isinstance(message, ModelRequest):
@@ -65,6 +68,45 @@ def settled_part(part: Return, *, files_in_lists: bool) -> Return:
         return part
     as_list = listed(part)
     return as_list if as_list.files else part
+
+
+def with_short_ids(messages: list[ModelMessage], profile: Mapping[str, Any]) -> list[ModelMessage]:
+    """`messages` with ids of tool calls in the form that `profile` asks for; the list itself where nothing changed.
+
+    A call and its result keep one id, in every request: it depends on nothing but the id that was there.
+    """
+    if profile.get('compat_tool_call_ids', 'asis') == 'asis':
+        return messages
+
+    def of(message: Any) -> ModelMessage:
+        parts = [
+            replace(part, tool_call_id=alnum9(part.tool_call_id))
+            if part.part_kind in _CALLS and part.tool_call_id != alnum9(part.tool_call_id)
+            else part
+            for part in message.parts
+        ]
+        changed: ModelMessage = message if _same(parts, message.parts) else replace(message, parts=parts)
+        return changed
+
+    changed = [of(message) for message in messages]
+    return messages if _same(changed, messages) else changed
+
+
+def alnum9(id_: str) -> str:
+    """`id_` if it is nine letters or digits, else nine that stand for it: all that Mistral takes."""
+    if _ALNUM9.fullmatch(id_):
+        return id_
+    number, digits = int.from_bytes(hashlib.sha256(id_.encode('utf-8', 'replace')).digest()), ''
+    while len(digits) < _LENGTH:
+        number, digit = divmod(number, len(_DIGITS))
+        digits += _DIGITS[digit]
+    return digits
+
+
+_CALLS = ('tool-call', 'tool-return', 'retry-prompt')
+_LENGTH = 9
+_ALNUM9 = re.compile(r'[a-zA-Z0-9]{9}')
+_DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 
 def _same(new: Iterable[Any], old: Iterable[Any]) -> bool:

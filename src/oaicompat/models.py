@@ -33,7 +33,7 @@ from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
-from oaicompat import _urls
+from oaicompat import _history, _urls
 from oaicompat._adapting import adapted
 from oaicompat._answers import (
     Answer,
@@ -171,8 +171,7 @@ class _Compatible(Model[AsyncOpenAI]):
     def prepare_messages(
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
     ) -> list[ModelMessage]:
-        messages = settled(messages, files_in_lists=self.profile.get('compat_tool_return') != 'string')
-        return super().prepare_messages(messages, model_request_parameters)
+        return super().prepare_messages(settled(messages, self.profile), model_request_parameters)
 
     async def _repaired(
         self, create: Callable[..., Awaitable[Any]], messages: list[ModelMessage], stream: bool, settings: Any,
@@ -186,7 +185,8 @@ class _Compatible(Model[AsyncOpenAI]):
             answer = Answer(self._endpoint, profile, settings, parameters, responses, names)
             with pinned(self, profile):
                 async with answer.deadline(stream=stream, streamed=streamed, own_client=self._own_client) as timed:
-                    return await answer.repaired(create(messages, streamed, timed, parameters), stream=stream)
+                    came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
+                    return await answer.repaired(came, stream=stream)
 
         return await adapted(
             self._endpoint, send, lambda: self._settled_profile(messages, settings), lambda: self.profile
@@ -232,7 +232,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @override
     async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
         form = self.profile.get('compat_tool_return', 'auto')
-        [message] = cast(list[ModelRequest], settled([message], files_in_lists=form != 'string'))
+        [message] = cast(list[ModelRequest], settled([message], self.profile))
         if form == 'string':
             async for param in super()._map_user_message(message):
                 yield param

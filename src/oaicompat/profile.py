@@ -71,6 +71,10 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     compat_stream: Literal['asis', 'always']
     """`'always'` streams also where the caller did not ask for it, for servers that only stream. Default: `'asis'`."""
 
+    compat_tool_call_ids: Literal['asis', 'alnum9']
+    """`'alnum9'` sends each id of a tool call, and of its result, as nine letters or digits, for servers that take no
+    others. Default: `'asis'`. Source: https://github.com/anomalyco/opencode/issues/1680."""
+
     compat_connect_timeout: float
     """Seconds to wait for a connection. Default: 30 (pydantic-ai: 5). Not for a client of the caller's own."""
 
@@ -93,6 +97,7 @@ _VALUES: Mapping[str, tuple[str, ...] | type] = {
     'compat_start_with_reasoning': bool,
     'compat_answer_in_reasoning': bool,
     'compat_stream': ('asis', 'always'),
+    'compat_tool_call_ids': ('asis', 'alnum9'),
     'compat_connect_timeout': float,
     'compat_unary_timeout': float,
     'compat_idle_timeout': float,

@@ -23,6 +23,7 @@ __all__ = ('Server', 'find_server', 'nearest_prefixes', 'register_server', 'serv
 
 _JOINED = CompatibleModelProfile(compat_tool_return='joined')
 _NO_REASONING = CompatibleModelProfile(openai_chat_send_back_thinking_parts=False)
+_MISTRAL = CompatibleModelProfile(openai_chat_send_back_thinking_parts=False, compat_tool_call_ids='alnum9')
 
 _ROWS = (
     Server(
@@ -124,8 +125,9 @@ _ROWS = (
         key_vars=('MISTRAL_API_KEY',),
         family='mistralai',
         evidence='https://docs.mistral.ai/developers/quickstarts/first-api-request',
-        profile=_NO_REASONING,
-        known='Refuses `reasoning_content` in the history with 422 (https://github.com/BerriAI/litellm/issues/30835).',
+        profile=_MISTRAL,
+        known='Refuses `reasoning_content` in the history with 422 (https://github.com/BerriAI/litellm/issues/30835), '
+        'and ids of tool calls that are not nine letters or digits (https://github.com/anomalyco/opencode/issues/1680).',
         read='2026-11-30',
         unchecked='the URL is from clients',
     ),
