@@ -41,6 +41,7 @@ class _Slot:
     last: str = ''  # the newest fragment, as long as each one repeated the one before
     growing: bool = True
     typed: bool = False
+    waiting: bool = True  # for its name
     pieces: list[str] = field(default_factory=list)
     whole: str | None = None  # arguments that did not come as text, and so as a whole
     again: bool = False  # its name was repeated behind whole arguments, with nothing more
@@ -89,9 +90,9 @@ class ToolCalls:
             calls = [calls]
         if not isinstance(calls, list):
             return []
-        return [
-            dict(call) if self._goes_on(call) else self._sorted(call) for call in calls if isinstance(call, Mapping)
-        ]
+        given = [call for call in calls if isinstance(call, Mapping)]
+        fed = (dict(call) if self._goes_on(call) else self._sorted(call) for call in given)
+        return [call for call in fed if call is not None]
 
     def goes_on(self, calls: list[Any]) -> bool:
         """Whether `calls` is nothing but the next fragment of the newest call; if so, it is taken."""
@@ -136,7 +137,7 @@ class ToolCalls:
         slot.pieces.append(text)
         return True
 
-    def _sorted(self, call: Mapping[str, Any]) -> Call:
+    def _sorted(self, call: Mapping[str, Any]) -> Call | None:
         function = call.get('function')
         if not isinstance(function, Mapping):
             # Some servers leave the envelope out: {"name": ..., "arguments": ...}.
@@ -152,21 +153,30 @@ class ToolCalls:
             slot.whole, news = arguments, {'name': told, 'arguments': ''}
         else:
             news = {'name': told, 'arguments': self._fragment(slot, arguments)}
+        slot.typed = slot.typed or call.get('type') == 'function'
+        if not slot.name:
+            return None  # pydantic-ai has no part for a call before its name: what comes before waits for it
+        if told == slot.name and slot.waiting:
+            news['arguments'] = slot.arguments
+        slot.waiting = False
         changed = {key: value for key, value in news.items() if function.get(key) != value}
         sent: Call = dict(call)
         if changed or function is not call.get('function'):
             sent['function'] = {**function, **changed}
         if call.get('index') != slot.index or type(call['index']) is not int:
             sent['index'] = slot.index
-        slot.typed = slot.typed or call.get('type') == 'function'
         if told and slot.name == told and not slot.typed:
             self.repairs.add('tool_call.type')
-        if told and slot.id is None:
-            # The part starts here, and its id is fixed once.
-            slot.id = sent['id'] = synthetic_id()
+        return self._with_id(sent, slot, id_, starts=told == slot.name)
+
+    def _with_id(self, sent: Call, slot: _Slot, id_: str | None, *, starts: bool) -> Call:
+        """`sent` with the id of its call; it is told where the part starts, and fixed from then on."""
+        if starts and slot.id is None:
+            slot.id = synthetic_id()
             self.repairs.add('tool_call.id')
-        elif 'id' in call and call['id'] != (slot.id if id_ else None):
-            sent['id'] = slot.id if id_ else None
+        if starts or 'id' in sent:
+            told = slot.id if starts or id_ else None
+            return sent if sent.get('id') == told else {**sent, 'id': told}
         return sent
 
     def _slot(self, index: int | None, id_: str | None, name: str, arguments: str | None) -> _Slot:
@@ -330,10 +340,9 @@ def whole_calls(calls: object, tracker: ToolCalls) -> list[Call]:
     items = [calls] if isinstance(calls, Mapping) else calls
     given = [call for call in items if isinstance(call, Mapping)] if isinstance(items, list) else []
     tracker._apart = True
-    sent = [tracker.feed([{**call, 'index': number}])[0] for number, call in enumerate(given)]
+    fed = [(call, tracker.feed([{**call, 'index': number}])) for number, call in enumerate(given)]
     whole = {call['index']: call[WHOLE] for call in tracker.finish()}
-    made = [_envelope(old, new, whole) for old, new in zip(given, sent, strict=True)]
-    return [call for call in made if call['function'].get('name')]
+    return [_envelope(old, new, whole) for old, news in fed for new in news]
 
 
 def _envelope(given: Mapping[str, Any], sent: Call, whole: Mapping[int, str]) -> Call:
