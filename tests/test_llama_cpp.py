@@ -20,7 +20,7 @@ from oaicompat._demo._server import tiny_server
 from oaicompat._sdk import post_json, record_bodies
 from oaicompat._templates import question
 
-# What https://pypi.org/project/xllamacpp/#files has wheels for: there a missing one is a failure, no reason to skip.
+# The platforms that xllamacpp has wheels for: there a missing one is a failure, no reason to skip.
 BUILT_FOR = {
     ('linux', 'x86_64'),
     ('linux', 'aarch64'),
