@@ -207,7 +207,7 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair(
         'sse.trailing',
-        f'An error text behind an answer that was finished ({_ISSUES}lucasjinreal/Crane/issues/121).',
+        f'An error behind an answer that was finished ({_ISSUES}lucasjinreal/Crane/issues/121).',
         'It is passed over.',
         'The finish reason came before it; without one it is the error.',
     ),
@@ -239,7 +239,7 @@ REPAIRS: tuple[Repair, ...] = (
         'thinking.harmony',
         f'The channels of gpt-oss as plain text ({_ISSUES}Augustas11/macprovider/issues/743).',
         'The analysis is reasoning, the final channel text.',
-        'Only for models of that name, and only where both channels are there.',
+        'Only for models of that name, and only at the start of an answer.',
     ),
     Repair(
         'thinking.tags',
