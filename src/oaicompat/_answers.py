@@ -37,8 +37,9 @@ from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
 from oaicompat._sdk import RepairedStream, as_completion, as_response, request_timeout
+from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, response_fault
 from oaicompat._thinking import KNOWN_TAGS, Tags
-from oaicompat.errors import STRICT, explained, wrong_url
+from oaicompat.errors import explained, wrong_url
 from oaicompat.repairs import REPAIRS as _ALL
 
 logger = logging.getLogger('oaicompat')
@@ -113,9 +114,9 @@ class Answer:
             return self._completion(document)
         if isinstance(came, AsyncStream):
             repair = EventRepair(self._context) if self.responses else ChunkRepair(self._context)
-            repaired = RepairedStream(
-                came, repair, strict=self._strict, typed=self.responses, hint=wrong_url(self.endpoint)
-            )
+            check = event_fault if self.responses else chunk_fault
+            strict = check if self._strict else None
+            repaired = RepairedStream(came, repair, strict=strict, typed=self.responses, hint=wrong_url(self.endpoint))
             if not stream:
                 return await self._folded(repaired)
             repaired.adapted = self.adapted
@@ -135,14 +136,17 @@ class Answer:
             raise self._error(failure, came) from failure
         except IncompleteError as cut:
             raise explained(ModelConnectionError(self.endpoint.model, str(cut)), self.endpoint) from cut
-        if self._strict and repairs:
-            error = ModelAPIError(self.endpoint.model, f'{STRICT}the answer deviates: {", ".join(sorted(repairs))}')
-            raise explained(error, self.endpoint)
+        if self._strict and (fault := self._deviation(body, repairs)) is not None:
+            raise explained(ModelAPIError(self.endpoint.model, f'{STRICT}{fault}'), self.endpoint)
         if fixed is body and not repairs and not self.adapted and not isinstance(came, str):
             return came
         self._log(repairs)
         made = as_response if self.responses else as_completion
         return made({**fixed, _CARRIED: sorted(repairs | self.adapted)})
+
+    def _deviation(self, body: Mapping[str, Any], repairs: set[str]) -> str | None:
+        fault = (response_fault if self.responses else completion_fault)(body)
+        return fault or (f'repaired would be: {", ".join(sorted(repairs))}' if repairs else None)
 
     def _learn(self, repairs: Iterable[str]) -> None:
         """Take what a stream taught."""

@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, Self, cast
 
 from openai import (
     APIConnectionError,
@@ -34,6 +34,7 @@ from typing_extensions import override
 from oaicompat._envelope import FailureError
 from oaicompat._repair import IncompleteError
 from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, read_values
+from oaicompat._strict import STRICT, Check
 
 # What AsyncOpenAI fills from the environment where its caller gave none: arguments and attributes by these names.
 # https://github.com/openai/openai-python/blob/main/src/openai/_client.py
@@ -150,9 +151,23 @@ class RepairedStream(AsyncStream[Any]):
     """
 
     def __init__(
-        self, stream: AsyncStream[Any], repair: Repair, *, strict: bool = False, typed: bool = False, hint: str = ''
+        self,
+        stream: AsyncStream[Any],
+        repair: Repair,
+        *,
+        strict: Check | None = None,
+        typed: bool = False,
+        hint: str = '',
     ) -> None:
-        """Take over `stream`; with `typed`, an event's type stands in for its own; `hint`: what a page may mean."""
+        """Take over `stream`.
+
+        Args:
+            stream: The SDK's stream, nothing read of it yet.
+            repair: What repairs its values.
+            strict: Says where a value deviates; then nothing is repaired, and the first deviation is an error.
+            typed: Whether an event's type stands in for a type of its data's own.
+            hint: What it may mean when there is a web page in place of a stream.
+        """
         self._hint = hint
         self.on_end: list[Callable[[], None]] = []
         self.adapted: Collection[str] = ()
@@ -216,8 +231,6 @@ class RepairedStream(AsyncStream[Any]):
         try:
             async for data in self._bytes():
                 for chunk in self._chunks(data):
-                    if self._strict:
-                        self._check()
                     yield make(data=chunk, cast_to=cast_to, response=response)
                 if self._announced:
                     await self._drain()
@@ -232,7 +245,8 @@ class RepairedStream(AsyncStream[Any]):
         self._check_ignored(self._announced)
         for chunk in self._repair.finish(dropped='sse.dropped' in self.repairs):
             yield make(data=chunk, cast_to=cast_to, response=response)
-        self._check()
+        if self._strict is not None:
+            self._check_end()
 
     def _chunks(self, data: bytes) -> Iterator[dict[str, Any]]:
         """The repaired chunks in what arrived; nothing stands for the end."""
@@ -244,11 +258,15 @@ class RepairedStream(AsyncStream[Any]):
                     self._announced = True
                     return
                 if type(value) is not dict or self._typed:
-                    yield from self._fed(value, event, ending=not data)
+                    fed = self._fed(value, event, ending=not data)
                 elif 'error' in value and self._repair.finished:
                     self.repairs.add('sse.trailing')
+                    continue
                 else:
-                    yield from feed(value)
+                    fed = feed(value)
+                if self._strict is not None:
+                    self._check(value)
+                yield from fed
 
     async def _bytes(self) -> AsyncIterator[bytes]:
         """What arrives, then nothing once, as a sign of the end; what httpx raises becomes the SDK's errors."""
@@ -283,9 +301,25 @@ class RepairedStream(AsyncStream[Any]):
             raise FailureError(f'expected a JSON object in the stream, got {json.dumps(value)[:200]}', None)
         return {'type': event.type, **value} if self._typed and event.type and 'type' not in value else value
 
-    def _check(self) -> None:
-        if self._strict and self.repairs:
-            raise self._api_error(f'strict: the answer deviates: {", ".join(sorted(self.repairs))}', None, None)
+    def _check(self, value: object) -> None:
+        """Raise where `value` deviates, by itself or by what had to be repaired."""
+        kind = self.response.headers.get('content-type', '')
+        if not kind.lower().startswith('text/event-stream'):
+            self._deviate(f'the content type is {kind!r}; expected `text/event-stream`')
+        if self._strict is not None and isinstance(value, dict) and (fault := self._strict(value)) is not None:
+            self._deviate(fault)
+        if self.repairs:
+            self._deviate(f'repaired would be: {", ".join(sorted(self.repairs))}')
+
+    def _check_end(self) -> None:
+        if not self._repair.finished:
+            self._deviate('the stream ended without ' + ('a last event' if self._typed else 'a finish reason'))
+        if not self._announced and not self._typed:
+            self._deviate('the stream ended without `[DONE]`')
+        self._check(None)
+
+    def _deviate(self, fault: str) -> NoReturn:
+        raise self._api_error(f'{STRICT}{fault}', None, None)
 
     def _api_error(self, message: str, body: object, status: int | None) -> APIError:
         fields = dict(body) if isinstance(body, Mapping) else {'message': message}

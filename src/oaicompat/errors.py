@@ -25,11 +25,9 @@ from pydantic_ai.exceptions import (
 
 from oaicompat._endpoint import Endpoint
 from oaicompat._lessons import complaints
+from oaicompat._strict import STRICT
 
 __all__ = ('is_retryable',)
-
-STRICT = 'strict: '
-"""How an error of `compat_repair='strict'` begins: the server will say the same again."""
 
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 _CONTEXT_LENGTH = re.compile(
