@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -107,6 +107,11 @@ async def ask(
                 asked.error = error
         asked.sent = [call.request for call in router.calls]
     return asked
+
+
+def kept(text: str) -> m.ThinkingPart:
+    """Reasoning that came as one detail, and keeps it."""
+    return replace(think(text), provider_details={'reasoning_details': [{'type': 'reasoning.text', 'text': text}]})
 
 
 def answered(
@@ -295,7 +300,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], m.ModelResponse]] = {
     ),
     'reasoning details': (
         {'content': 'Hi', 'reasoning_details': [{'type': 'reasoning.text', 'text': 'Hm.'}]},
-        answered(think('Hm.'), HI, repairs=('reasoning.field',)),
+        answered(kept('Hm.'), HI, repairs=('reasoning.details',)),
     ),
     'reasoning a list': (
         {'content': 'Hi', 'reasoning': [{'type': 'text', 'text': 'Hm.'}]},

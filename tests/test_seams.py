@@ -44,6 +44,7 @@ OVERRIDDEN: dict[type, dict[str, list[str]]] = {
         '_process_response': ['self', 'response'],
         '_process_streamed_response': ['self', 'response', 'model_request_parameters'],
         '_process_thinking': ['self', 'message'],
+        '_map_model_response': ['self', 'message'],
         'prepare_messages': ['self', 'messages', 'model_request_parameters'],
     },
     OpenAIStreamedResponse: {

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic_ai import messages as m
 from pydantic_ai.exceptions import ModelAPIError
-from test_completions import HARMONY, HI, INLINE, NEW_ID, Asked, answered, ask, call, parent, think
+from test_completions import HARMONY, HI, INLINE, NEW_ID, Asked, answered, ask, call, kept, parent, think
 
 from oaicompat.testing import Reply, chunk, completion
 
@@ -286,7 +286,7 @@ async def test_merged_choices_and_reasoning_fields() -> None:
         m.TextPart('H'), A, repairs=('choices.merged',)
     )
     details = chunk({'reasoning_details': [{'type': 'reasoning.text', 'text': 'Hm.'}]})
-    expected = said(think('Hm.'), HI, repairs=('reasoning.field',))
+    expected = said(kept('Hm.'), HI, repairs=('reasoning.details',))
     assert (await ask(sse(details, H, I, STOP), stream=True)).response == expected
     parts = chunk({'content': [{'type': 'thinking', 'thinking': 'Hm.'}]})
     expected = said(think('Hm.'), HI, repairs=('content.thinking_parts',))

@@ -62,6 +62,7 @@ class Answer:
         parameters: Its parameters; the offered tools are among them.
         responses: Whether it went to `/responses`.
         adapted: Names of the adaptations that made the server take it.
+        details: Whether `reasoning_details` are ours to read.
     """
 
     endpoint: Endpoint
@@ -70,6 +71,7 @@ class Answer:
     parameters: ModelRequestParameters
     responses: bool = False
     adapted: frozenset[str] = frozenset()
+    details: bool = True
 
     @asynccontextmanager
     async def deadline(self, *, stream: bool, streamed: bool, own_client: bool) -> AsyncIterator[Any]:
@@ -215,6 +217,7 @@ class Answer:
             answer_in_reasoning=bool(profile.get('compat_answer_in_reasoning')),
             alternatives=isinstance(several, int) and several > 1,
             cumulative_usage=bool(self.settings.get('openai_continuous_usage_stats')),
+            details=self.details,
         )
 
 

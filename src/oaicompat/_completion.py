@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from oaicompat._details import FIELD as DETAILS
+from oaicompat._details import listed
 from oaicompat._envelope import (
     FailureError,
     Json,
@@ -16,7 +18,7 @@ from oaicompat._envelope import (
     plain_usage,
     unwrapped,
 )
-from oaicompat._repair import INLINE, ChunkRepair, Context
+from oaicompat._repair import INLINE, KEPT, ChunkRepair, Context
 from oaicompat._sse import DONE, ErrorText, EventDecoder, read_values
 from oaicompat._thinking import lone_closing_tag, split
 from oaicompat._toolcalls import ToolCalls, whole_calls
@@ -57,10 +59,10 @@ def repair_completion(body: Json, context: Context, repairs: set[str]) -> Json:
 def _joined(choices: Sequence[Mapping[str, Any]], context: Context, repairs: set[str]) -> Json:
     """The first choice, with the call or the text that the server put into another one."""
     first = dict(choices[0])
-    message = _message(first, repairs)
+    message = _message(first, context, repairs)
     for other in () if context.alternatives else choices[1:]:
         repairs.add('choices.merged')
-        more = _message(other, repairs)
+        more = _message(other, context, repairs)
         for key in ('tool_calls', 'content'):
             if more.get(key) and not message.get(key):
                 message = {**message, key: more[key]}
@@ -69,13 +71,15 @@ def _joined(choices: Sequence[Mapping[str, Any]], context: Context, repairs: set
     return {**first, 'message': message}
 
 
-def _message(choice: Mapping[str, Any], repairs: set[str]) -> Json:
+def _message(choice: Mapping[str, Any], context: Context, repairs: set[str]) -> Json:
     message = choice.get('message')
     if not isinstance(message, Mapping):
         repairs.add('envelope.message')
         delta = choice.get('delta')
         message = delta if isinstance(delta, Mapping) else {'content': choice.get('text')}
-    return plain_message(message, repairs)
+    if context.details and listed(message.get(DETAILS)):
+        repairs.add('reasoning.details')
+    return plain_message(message, repairs, details=context.details)
 
 
 def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
@@ -197,6 +201,8 @@ def fold(chunks: Iterable[Json]) -> Json:
             for call in delta.get('tool_calls') or ():
                 _fold_call(call, calls)
             _fold_fields(delta, message, but=('role', 'tool_calls'), joined=True)
+    if (kept := message.pop(KEPT, None)) is not None:
+        message[DETAILS] = kept[DETAILS]
     if calls:
         message['tool_calls'] = [calls[index] for index in sorted(calls)]
     return {**body, 'object': 'chat.completion', 'choices': [whole], **({'usage': usage} if usage else {})}

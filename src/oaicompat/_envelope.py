@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from oaicompat._details import FIELD as DETAILS
+
 Json = dict[str, Any]
 
 REASONING_FIELDS = ('reasoning_content', 'reasoning', 'reasoning_text', 'thinking')
@@ -127,10 +129,10 @@ def _inside(value: Mapping[str, Any]) -> list[Json]:
     return [item for item in inner if isinstance(item, dict)]
 
 
-def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool = True) -> Json:
+def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool = True, details: bool = True) -> Json:
     """A message or delta with text as a string and reasoning as a string in a field that pydantic-ai reads.
 
-    The object itself where it is so already.
+    The object itself where it is so already. `details` says whether `reasoning_details` are to be read, too.
     """
     changed: Json = {}
     content = message.get('content')
@@ -150,7 +152,7 @@ def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool 
     elif content is not None and not isinstance(content, str):
         repairs.add('content.not_text')
         changed['content'] = _text_of([content]) or (json.dumps(content, ensure_ascii=False) if content else None)
-    changed |= _plain_reasoning({**message, **changed}, repairs)
+    changed |= _plain_reasoning({**message, **changed}, repairs, (*REASONING_FIELDS, *([DETAILS] if details else [])))
     for key in TEXTS:
         said = changed.get(key, message.get(key))
         if whole and isinstance(said, str) and has_half(said):
@@ -171,17 +173,17 @@ def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool 
 TEXTS = ('content', *REASONING_FIELDS[:2])
 
 
-def _plain_reasoning(message: Mapping[str, Any], repairs: set[str]) -> Json:
+def _plain_reasoning(message: Mapping[str, Any], repairs: set[str], fields: Iterable[str]) -> Json:
     """Reasoning that pydantic-ai would not read, in the field where it does."""
     odd = {key: None for key in REASONING_FIELDS[:2] if message.get(key) and not isinstance(message[key], str)}
     if odd:
         repairs.add('reasoning.field')
     if any(isinstance(message.get(key), str) and message[key] for key in REASONING_FIELDS[:2]):
         return odd
-    for key in (*REASONING_FIELDS, 'reasoning_details'):
+    for key in fields:
         text = _text_of(message.get(key), thinking=True, loose=True)
         if text:
-            repairs.add('reasoning.field')
+            repairs.add('reasoning.details' if key == DETAILS else 'reasoning.field')
             field = key if key in REASONING_FIELDS[:2] else 'reasoning_content'
             return {**odd, field: text}
     return odd

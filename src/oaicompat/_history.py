@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
-from oaicompat._toolreturns import element_texts, listed, settle_part
+from oaicompat._toolreturns import element_texts, is_list_return, listed, settle_part
 
 Return = ToolReturnPart[Any]
 
@@ -55,6 +55,17 @@ def settled(messages: list[ModelMessage], profile: Mapping[str, Any]) -> list[Mo
 
     changed = [of(message) for message in messages]
     return messages if _same(changed, messages) else changed
+
+
+async def settled_profile(
+    profile: Mapping[str, Any], messages: list[ModelMessage], ask: Callable[[], Awaitable[str]]
+) -> Mapping[str, Any]:
+    """`profile` for one request, with `compat_tool_return` decided; `ask` says what `auto` means."""
+    if profile.get('compat_tool_return', 'auto') != 'auto':
+        return profile
+    if not any(is_list_return(part) for part in tool_returns(messages)):
+        return profile
+    return {**profile, 'compat_tool_return': await ask()}
 
 
 def settled_part(part: Return, *, files_in_lists: bool) -> Return:

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from oaicompat._details import FIELD as DETAILS
+from oaicompat._details import Details
 from oaicompat._envelope import (
+    REASONING_FIELDS,
     TEXTS,
     FailureError,
     Json,
@@ -34,6 +37,9 @@ from oaicompat._toolcalls import ToolCalls
 INLINE = 'oaicompat_thinking'
 """Key of a message or delta: reasoning that stood in its text."""
 
+KEPT = 'oaicompat_details'
+"""Key of a delta: the `reasoning_details` of the reasoning that ends here, and the field that its text stands in."""
+
 
 class IncompleteError(Exception):
     """The stream ended before the answer did."""
@@ -51,6 +57,7 @@ class Context:
         answer_in_reasoning: Whether an answer that stands in the reasoning field alone is shown as text.
         alternatives: Whether several choices were asked for, so that they are no parts of one answer.
         cumulative_usage: Whether the caller asked for running totals and pydantic-ai reads them so.
+        details: Whether `reasoning_details` are ours to read: some of pydantic-ai's classes do it themselves.
     """
 
     model: str = ''
@@ -60,6 +67,7 @@ class Context:
     answer_in_reasoning: bool = False
     alternatives: bool = False
     cumulative_usage: bool = False
+    details: bool = True
 
     @property
     def all_tags(self) -> Sequence[Tags]:
@@ -87,6 +95,8 @@ class ChunkRepair:
         self._inline: list[str] = []
         self._halves: dict[str, str] = {}  # half characters, whose other half is to come
         self._chosen = False
+        self._details = Details()
+        self._field = REASONING_FIELDS[0]  # where the text of the reasoning stands
         self._reason: object = None
 
     @property
@@ -135,6 +145,8 @@ class ChunkRepair:
         if len(given) != 1:
             return False
         [(key, value)] = given
+        if self._details.whole:
+            return False
         if key == 'content':
             plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
             self._answered = self._answered or (plain and not value.isspace())
@@ -161,7 +173,7 @@ class ChunkRepair:
         cut = self._calls.cut_off() if dropped or not self._finished else None
         if cut is not None:
             raise IncompleteError(f'the stream ended inside of the call of {cut or "a tool"}')
-        deltas = self._ending()
+        deltas = self._with_kept(self._ending(), ends=True)
         return [self._chunk({'index': 0, 'delta': delta, 'finish_reason': None}) for delta in deltas]
 
     def _of_choice(self, chunk: Json, choice: Json) -> list[Json]:
@@ -174,8 +186,8 @@ class ChunkRepair:
             choice = {**choice, 'logprobs': None}
             chunk = {**chunk, 'choices': [choice]} if len(chunk['choices']) == 1 else chunk
         delta = self._delta(choice)
-        deltas = self._split(delta)
         reason = choice.get('finish_reason')
+        deltas = self._with_kept(self._split(delta), ends=bool(reason))
         if reason and not self._finished:
             # More may follow: some servers say the reason with every chunk.
             deltas = _merged(deltas, self._released())
@@ -195,16 +207,34 @@ class ChunkRepair:
     def _delta(self, choice: Mapping[str, Any]) -> Json:
         delta = choice.get('delta')
         if isinstance(delta, Mapping):
-            return self._with_halves(plain_message(delta, self.repairs, whole=False))
+            return self._with_halves(self._plain(delta))
         if isinstance(message := choice.get('message'), Mapping):
             self.repairs.add('chunk.message')
             calls = message.get('tool_calls')
             if isinstance(calls, list):
                 numbered = [{'index': n, **call} if isinstance(call, Mapping) else call for n, call in enumerate(calls)]
                 message = {**message, 'tool_calls': numbered}
-            return plain_message(message, self.repairs)
+            return self._plain(message)
         self.repairs.add('chunk.delta')
         return {'content': choice['text']} if isinstance(choice.get('text'), str) else {}
+
+    def _plain(self, delta: Mapping[str, Any]) -> Json:
+        ours = self._context.details
+        if ours and delta.get(DETAILS):
+            self.repairs.add('reasoning.details')
+            delta = {**delta, DETAILS: self._details.feed(delta[DETAILS])}
+        return plain_message(delta, self.repairs, whole=False, details=ours)
+
+    def _with_kept(self, deltas: list[Json], *, ends: bool) -> list[Json]:
+        """`deltas` with the details of the reasoning that they end."""
+        if not self._details.whole:
+            return deltas
+        ending = (n for n, delta in enumerate(deltas) if any(map(delta.get, ('content', 'tool_calls', INLINE))))
+        at = next(ending, 0 if ends else None)
+        if at is None:
+            return deltas
+        kept = {KEPT: {'field': self._field, DETAILS: self._details.take()}}
+        return [*deltas[:at], {**(deltas[at] if deltas else {}), **kept}, *deltas[at + 1 :]]
 
     def _with_halves(self, delta: Json) -> Json:
         """`delta` with characters whole that came in two halves; the first half waits for the second."""
@@ -222,7 +252,8 @@ class ChunkRepair:
     def _split(self, delta: Json) -> list[Json]:
         """`delta` as deltas that each hold one piece: reasoning or text, and calls with the last."""
         content, calls = delta.get('content'), delta.get('tool_calls')
-        reasoning = next((delta[key] for key in ('reasoning_content', 'reasoning') if delta.get(key)), None)
+        field = next((key for key in REASONING_FIELDS[:2] if delta.get(key)), self._field)
+        self._field, reasoning = field, delta.get(field)
         if isinstance(reasoning, str):
             self._reasoning.append(reasoning)
         pieces = self._thinking.interrupt() if (reasoning or calls) and not content else []

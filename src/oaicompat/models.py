@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, TypeVar, cast
 
@@ -33,7 +33,7 @@ from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
-from oaicompat import _history, _urls
+from oaicompat import _details, _history, _urls
 from oaicompat._adapting import adapted
 from oaicompat._answers import (
     Answer,
@@ -46,13 +46,12 @@ from oaicompat._answers import (
 )
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
-from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken, tool_returns
+from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
 from oaicompat._providers import check_arguments, check_name, resolve
-from oaicompat._repair import INLINE
+from oaicompat._repair import INLINE, KEPT
 from oaicompat._sdk import RepairedStream
 from oaicompat._toolcalls import WHOLE
-from oaicompat._toolreturns import is_list_return
-from oaicompat.profile import CompatibleModelProfile, pinned, pinned_profile, split
+from oaicompat.profile import CompatibleModelProfile, merged_over, pinned, pinned_profile, shown, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
 
@@ -112,22 +111,20 @@ class _Compatible(Model[AsyncOpenAI]):
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
         if ours:
             # Upstream constructors may have put a profile of their own in place of an absent one.
-            base, own = self._profile, cast(ModelProfile, ours)
-            merged = merge_profile(None if callable(base) else base, own)
-            self._profile = (lambda default: merge_profile(base(default), own)) if callable(base) else merged
+            self._profile = merged_over(self._profile, ours)
             self._resolved = _UNRESOLVED
 
     @override
     def __repr__(self) -> str:
-        # Headers and bodies of the caller's own may hold keys.
-        settings = {key: '...' if key.startswith('extra_') else value for key, value in (self._settings or {}).items()}
-        url, profile = self._endpoint.shown, self._profile
-        shown = {'model_name': self.model_name, 'base_url': url, 'settings': settings, 'profile': profile}
-        return f'{type(self).__qualname__}({", ".join(f"{key}={value!r}" for key, value in shown.items() if value)})'
+        return shown(type(self), self.model_name, self._endpoint.shown, self._settings, self._profile)
 
     @property
     def _repairing(self) -> bool:
         return self.profile.get('compat_repair') != 'off'
+
+    @property
+    def _reads_details(self) -> bool:
+        return True
 
     @property
     def learned(self) -> Mapping[str, Any]:
@@ -182,7 +179,9 @@ class _Compatible(Model[AsyncOpenAI]):
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
             always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
             streamed = stream or (always and not responses)
-            answer = Answer(self._endpoint, profile, settings, parameters, responses, names)
+            answer = Answer(
+                self._endpoint, profile, settings, parameters, responses, names, details=self._reads_details
+            )
             with pinned(self, profile):
                 async with answer.deadline(stream=stream, streamed=streamed, own_client=self._own_client) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
@@ -200,13 +199,8 @@ class _Compatible(Model[AsyncOpenAI]):
 
     async def _settled_profile(self, messages: list[ModelMessage], settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """The profile for one request, with `compat_tool_return` decided."""
-        profile = self.profile
-        if profile.get('compat_tool_return', 'auto') != 'auto':
-            return profile
-        if not any(is_list_return(part) for part in tool_returns(messages)):
-            return profile
-        form = await self._endpoint.form_for_lists(self.client, settings, lambda: self.profile)
-        return {**profile, 'compat_tool_return': form}
+        ask = partial(self._endpoint.form_for_lists, self.client, settings, lambda: self.profile)
+        return await _history.settled_profile(self.profile, messages, ask)
 
 
 class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
@@ -262,10 +256,22 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
     @override
     def _process_thinking(self, message: chat.ChatCompletionMessage) -> list[ThinkingPart] | None:
-        parts = super()._process_thinking(message) or []
+        parts, make = super()._process_thinking(message) or [], partial(ThinkingPart, provider_name=self.system)
+        if self._reads_details and self._repairing:
+            parts = _details.with_details(parts, _details.listed(getattr(message, _details.FIELD, None)), make)
         inline = getattr(message, INLINE, None)
         # The id that pydantic-ai gives to reasoning from tags, so that it is sent back in tags.
-        return [*parts, ThinkingPart(inline, id='content', provider_name=self.system)] if inline else parts or None
+        return [*parts, make(inline, id='content')] if inline else parts or None
+
+    @property
+    @override
+    def _reads_details(self) -> bool:  # some of pydantic-ai's classes do it themselves
+        return _details.FIELD not in self._MapModelResponseContext.__dataclass_fields__
+
+    @override
+    def _map_model_response(self, message: ModelResponse) -> chat.ChatCompletionMessageParam | None:
+        param = super()._map_model_response(message)
+        return _details.sent_back(param, message.parts, self.system) if self._reads_details else param
 
     @override
     def _map_finish_reason(self, key: Any) -> FinishReason | None:
@@ -312,15 +318,20 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
     @override
     def _map_thinking_delta(self, choice: Any) -> Iterable[ModelResponseStreamEvent]:
         parents = super()._map_thinking_delta(choice)
-        inline = (choice.delta.model_extra or {}).get(INLINE)
-        return parents if inline is None else chain(parents, self._map_inline_thinking(inline))
+        extra = choice.delta.model_extra or {}
+        return chain(parents, self._map_ours(extra)) if KEPT in extra or INLINE in extra else parents
 
-    def _map_inline_thinking(self, inline: str) -> Iterable[ModelResponseStreamEvent]:
+    def _map_ours(self, extra: Mapping[str, Any]) -> Iterable[ModelResponseStreamEvent]:
+        if (kept := extra.get(KEPT)) is not None:
+            details = {_details.FIELD: kept[_details.FIELD]}
+            yield from self._map_thinking('reasoning', kept['field'], kept['field'], provider_details=details)
+        if (inline := extra.get(INLINE)) is not None:
+            yield from self._map_thinking('content', 'thinking', 'content', content=inline)
+
+    def _map_thinking(self, channel: str, key: str, id_: str, **news: Any) -> Iterable[ModelResponseStreamEvent]:
+        part = (channel, key, self._reasoning_generation)
         for event in self._parts_manager.handle_thinking_delta(
-            vendor_part_id=('content', 'thinking', self._reasoning_generation),
-            id='content',
-            content=inline,
-            provider_name=self.provider_name,
+            vendor_part_id=part, id=id_, provider_name=self.provider_name, **news
         ):
             if isinstance(event, PartStartEvent):
                 self._advance_part_boundary('reasoning')

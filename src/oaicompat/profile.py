@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, cast
 
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 from oaicompat._toolreturns import FORMS, ToolReturnForm
@@ -148,6 +148,23 @@ def split(
     ours = {key: value for key, value in checked.items() if key.startswith(PREFIX)}
     theirs = {key: value for key, value in checked.items() if not key.startswith(PREFIX)}
     return cast(ModelProfile, theirs) or None, ours
+
+
+def merged_over(profile: Any, ours: Mapping[str, Any]) -> Any:
+    """A model's own `profile`, a mapping or a function or neither, with knobs of ours over it."""
+    own = cast(ModelProfile, ours)
+    if callable(profile):
+        return lambda default: merge_profile(profile(default), own)
+    return merge_profile(profile, own)
+
+
+def shown(
+    kind: type[object], model_name: str, base_url: str, settings: Mapping[str, Any] | None, profile: object
+) -> str:
+    """The `repr` of a model; headers and bodies of the caller's own, which may hold keys, are not in it."""
+    plain = {key: '...' if key.startswith('extra_') else value for key, value in (settings or {}).items()}
+    fields = {'model_name': model_name, 'base_url': base_url, 'settings': plain, 'profile': profile}
+    return f'{kind.__qualname__}({", ".join(f"{key}={value!r}" for key, value in fields.items() if value)})'
 
 
 def _checking(profile: Callable[..., Any]) -> Callable[..., Any]:

@@ -115,6 +115,13 @@ REPAIRS: tuple[Repair, ...] = (
         'Only with `compat_answer_in_reasoning`.',
     ),
     Repair(
+        'reasoning.details',
+        'Reasoning as a list of objects, `reasoning_details`, that the server wants back as it was '
+        f'({_ISSUES}lidge-jun/opencodex/pull/3132).',
+        'Its text is shown as reasoning; the list is kept in `ThinkingPart.provider_details` and sent back for it.',
+        'Sent back only to the provider that it came from, and only where reasoning is sent back at all.',
+    ),
+    Repair(
         'reasoning.field',
         f'Reasoning in a field that pydantic-ai does not read, or as a list or object '
         f'({_ISSUES}vllm-project/vllm/issues/27755).',
