@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -145,6 +146,7 @@ def done(item: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return event('output_item.done', item=item, **fields)
 
 
+AT: dict[str, Any] = {'output_index': 0, 'item_id': 'fc_1'}
 FIRST, OTHER = call(''), call('', **SECOND)
 STREAMS: dict[str, tuple[bytes, list[Any], list[str]]] = {
     'no indexes, interleaved': (
@@ -254,21 +256,48 @@ async def test_a_stream_in_place_of_a_whole_answer_is_read_alike(case: str) -> N
     assert 'sse.unasked' in names(asked.response)
 
 
-async def test_what_deltas_told_stays_and_no_repair_is_claimed() -> None:
-    fenced = '```json\n{"city":"A"}\n```'
-    body = sse(
-        CREATED,
-        added(FIRST, output_index=0),
-        argued(fenced, output_index=0, item_id='fc_1'),
-        done(call(fenced), output_index=0),
-        ended(call(fenced)),
-    )
-    asked = await respond(body, stream=True)
-    assert asked.response is not None
-    [part] = asked.response.parts
-    assert isinstance(part, m.ToolCallPart)
-    assert part.args == fenced
-    assert names(asked.response) == []
+ODD_ARGUMENTS = {
+    'fence': '```json\n{"city":"A"}\n```',
+    'marker': '{"city":"A"}<|im_end|>',
+    'encoded twice': '"{\\"city\\":\\"A\\"}"',
+    'single quotes': "{'city': 'A'}",
+    'bare key': '{city: "A"}',
+}
+ENDS: dict[str, Callable[[str], list[dict[str, Any]]]] = {
+    'all events': lambda raw: [
+        event('function_call_arguments.done', arguments=raw, **AT),
+        done(call(raw), output_index=0),
+    ],
+    'arguments alone': lambda raw: [event('function_call_arguments.done', arguments=raw, **AT)],
+    'the item alone': lambda raw: [done(call(raw), output_index=0)],
+    'the item without them': lambda _: [done(call(''), output_index=0)],
+    'none': lambda _: [],
+}
+
+
+@pytest.mark.parametrize('end', ENDS)
+@pytest.mark.parametrize('raw', ODD_ARGUMENTS.values(), ids=ODD_ARGUMENTS)
+async def test_arguments_of_deltas_are_repaired_as_a_whole(raw: str, end: str) -> None:
+    deltas = [argued(piece, **AT) for piece in (raw[:5], raw[5:9], raw[9:])]
+    asked = await respond(sse(CREATED, added(FIRST, output_index=0), *deltas, *ENDS[end](raw), ended()), stream=True)
+    assert bare(asked.response) == [A]
+    assert names(asked.response) == ['tool_call.arguments']
+    started = [event.part for event in asked.events if isinstance(event, m.PartStartEvent)]
+    assert [(part.part_kind, part.tool_call_id) for part in started if isinstance(part, m.ToolCallPart)] == [
+        ('tool-call', 'call_1'),
+        ('tool-call', 'call_1'),
+    ]
+
+
+async def test_each_of_two_calls_gets_its_own_arguments() -> None:
+    quoted = "{'city': 'A'}", "{'city': 'B'}"
+    deltas = [argued(raw, output_index=at, item_id=f'fc_{at + 1}') for at, raw in enumerate(quoted)]
+    ends = [done(call(quoted[1], **SECOND), output_index=1), done(call(quoted[0]), output_index=0)]
+    opened = added(FIRST, output_index=0), added(OTHER, output_index=1)
+    for last in (ends, []):
+        asked = await respond(sse(CREATED, *opened, *deltas, *last, ended()), stream=True)
+        assert bare(asked.response) == [A, B]
+        assert names(asked.response) == ['tool_call.arguments']
 
 
 async def test_a_whole_answer_in_place_of_a_stream_is_read() -> None:

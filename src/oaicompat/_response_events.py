@@ -37,7 +37,8 @@ class EventRepair:
         self._arguments: dict[int, str] = {}
         self._held: dict[int, str] = {}  # arguments that came whole with a call that opened: deltas may follow
         self._texts: dict[tuple[int, int], str] = {}  # told in deltas, by item and part
-        self._streaming: set[int] = set()  # calls whose arguments came in deltas
+        self._calls: dict[int, Json] = {}  # calls as they opened, until they are done
+        self._told: dict[int, list[str]] = {}  # arguments that came in deltas
         self._terminal = False
         self._seen = False
 
@@ -71,13 +72,14 @@ class EventRepair:
         event = self._plain_event(event)
         kind = event.get('type')
         if event.get('type') in _TERMINAL:
-            return [*self._unshown(event['response']), *self._fixed(event, 'terminal')]
+            return [*self._settled(), *self._unshown(event['response']), *self._fixed(event, 'terminal')]
         if kind == 'response.output_item.done' and isinstance(event.get('item'), dict):
             known = set(self._ids)
             event = self._placed(event, kind)
             index = event['output_index']
             missing = self._untold if index in known else self._streamed
-            return [*missing(plain_item(event['item'], self._context, set()), index), *self._fixed(event, kind)]
+            missed = missing(plain_item(event['item'], self._context, set()), index)
+            return [*missed, *self._replaced(event), *self._fixed(event, kind)]
         return self._fixed(event, str(kind))
 
     def _with_arguments(self, event: Json) -> list[Json]:
@@ -88,7 +90,8 @@ class EventRepair:
         if not isinstance(index, int):
             return [event]
         call = item if isinstance(item, dict) and item.get('type') == 'function_call' else None
-        if kind == 'response.output_item.added' and call is not None and call.get('arguments'):
+        opens = kind == 'response.output_item.added' and index not in self._told
+        if opens and call is not None and call.get('arguments'):
             self._held[index] = call['arguments']
             return [{**event, 'item': {**call, 'arguments': ''}}]
         if index in self._held and kind == 'response.function_call_arguments.delta':
@@ -124,6 +127,27 @@ class EventRepair:
         if fixed is not event:
             self.repairs.add('responses.event')
         return fixed
+
+    def _replaced(self, done: Json) -> list[Json]:
+        """The call of `done` once more, where its arguments came in deltas and had to be repaired as a whole.
+
+        pydantic-ai puts a call that opens again in the place of the one before.
+        """
+        index, item = done['output_index'], done['item']
+        self._calls.pop(index, None)
+        told = ''.join(self._told.get(index, ()))
+        if item.get('type') != 'function_call' or not told:
+            return []
+        item = {**item, 'arguments': item.get('arguments') or told}
+        plain = self._item(item, index)
+        if plain.get('arguments') == item['arguments']:
+            return []
+        return [{'type': 'response.output_item.added', 'output_index': index, 'item': plain}]
+
+    def _settled(self) -> list[Json]:
+        """Calls that opened and that no event ended."""
+        ended = [(index, {**item, 'status': 'completed'}) for index, item in self._calls.items()]
+        return [event for index, item in ended for event in self._replaced({'output_index': index, 'item': item})]
 
     def _unshown(self, response: Json) -> list[Json]:
         """The events of what only the end of the stream shows: items, and ends of texts."""
@@ -185,7 +209,8 @@ class EventRepair:
                 at = fixed['output_index'], fixed.get('content_index', 0)
                 self._texts[at] = self._texts.get(at, '') + fixed['delta']
         if kind == 'response.output_item.added' and fixed['item'].get('type') == 'function_call':
-            return [{**fixed, 'item': self._opened(fixed['item'], fixed['output_index'])}]
+            call = self._calls[fixed['output_index']] = self._opened(fixed['item'], fixed['output_index'])
+            return [{**fixed, 'item': call}]
         for key, repair in (('item', self._item), ('part', self._plain), ('response', self._response)):
             value = fixed.get(key)
             if isinstance(value, dict) and (changed := repair(value)) != value:
@@ -235,7 +260,7 @@ class EventRepair:
                     news[key] = 0
         if kind == 'response.function_call_arguments.delta' and isinstance(event.get('delta'), str):
             self._arguments[index] = self._arguments.get(index, '') + event['delta']
-            self._streaming.add(index)
+            self._told.setdefault(index, []).append(event['delta'])
         elif kind in ('response.function_call_arguments.done', 'response.output_item.done'):
             self._arguments.pop(index, None)
         if all(event.get(key) == value for key, value in news.items()):
@@ -259,14 +284,9 @@ class EventRepair:
             return known
         return max(self._ids, default=-1) + 1 if opens else self._newest
 
-    def _item(self, item: Json) -> Json:
-        made: set[str] = set()
-        plain = plain_item(item, self._context, made)
-        if self._newest in self._streaming and plain.get('arguments') != item.get('arguments'):
-            # pydantic-ai keeps what the deltas told.
-            plain, made = {**plain, 'arguments': item['arguments']}, made - _ARGUMENTS
-        self.repairs |= made
-        return with_call_id(plain, self._call_ids, self._newest, self.repairs)
+    def _item(self, item: Json, index: int | None = None) -> Json:
+        plain = plain_item(item, self._context, self.repairs)
+        return with_call_id(plain, self._call_ids, self._newest if index is None else index, self.repairs)
 
     def _plain(self, part: Json) -> Json:
         return plain_part(part, self.repairs)
@@ -279,7 +299,6 @@ class EventRepair:
         return plain
 
 
-_ARGUMENTS = frozenset({'tool_call.arguments', 'tool_call.nested_arguments'})
 _INDEXES: Mapping[str, tuple[str, ...]] = {
     'response.content_part': ('content_index',),
     'response.output_text': ('content_index',),
