@@ -13,7 +13,7 @@ from pydantic_ai import exceptions as e
 from test_completions import ask
 from test_streams import H, I, sse
 
-from oaicompat import OpenAICompatibleResponsesModel, is_retryable
+from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel, is_retryable
 
 BOOM = {'error': {'message': 'boom'}}
 STATUSES = {
@@ -260,3 +260,25 @@ async def test_errors_of_the_responses_api_carry_the_same() -> None:
     for body, stream in ((sse(created, inside), True), ({'error': {'code': 429, 'message': 'try again in 5s'}}, False)):
         error: Any = (await ask(body, stream=stream, kind=OpenAICompatibleResponsesModel)).api_error
         assert (error.status_code, error.retryable, error.retry_after) == (429, True, 5)
+
+
+@pytest.mark.parametrize('events', [[], [H]])
+async def test_a_code_in_words_and_the_header_survive_in_a_stream(events: list[Any]) -> None:
+    inside = {'error': {'message': 'slow down', 'code': 'rate_limit_exceeded'}}
+    asked = await ask(sse(*events, inside), stream=True, headers={'retry-after': '7'})
+    error: Any = asked.api_error
+    assert (error.status_code, error.retry_after, error.provider_error_code) == (429, 7, 'rate_limit_exceeded')
+
+
+async def test_a_code_in_words_survives_in_a_whole_answer() -> None:
+    error: Any = (await ask({'error': {'message': 'who are you?', 'code': 'invalid_api_key'}})).api_error
+    assert (error.status_code, error.retryable, error.provider_error_code) == (401, False, 'invalid_api_key')
+
+
+@pytest.mark.parametrize(
+    'options', [{'base_url': 'nonsense url'}, {'provider': 'nobody'}, {'profile': {'compat_x': 1}}]
+)
+def test_misuse_says_that_it_is_not_to_be_tried_again(options: dict[str, Any]) -> None:
+    with pytest.raises(e.UserError) as caught:
+        OpenAICompatibleModel('m', **options)
+    assert getattr(caught.value, 'retryable', None) is False

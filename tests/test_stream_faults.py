@@ -76,6 +76,15 @@ async def streamed(reply: Reply, **profile: Any) -> Read:
             return await read(model)
 
 
+async def first_of(model: OpenAICompatibleModel, *, stream: bool) -> None:
+    """Ask, and read no further than to where an answer begins."""
+    if not stream:
+        await model.request(HISTORY, None, TOOLS)
+        return
+    async with model.request_stream(HISTORY, None, TOOLS):
+        pass
+
+
 # The connection breaks
 
 BROKEN: list[Any] = ['drop', 'reset', 'half-close']
@@ -189,7 +198,48 @@ async def test_a_stream_that_stalls_is_given_up() -> None:
     seen = await streamed(Reply.sse(H, I, done=False, ending='stall'), compat_idle_timeout=0.1)
     assert seen.text == 'Hi'
     assert isinstance(seen.error, ModelTimeoutError)
+    assert 'no event within 0.1 s (knob: compat_idle_timeout)' in str(seen.error)
     assert getattr(seen.error, 'retryable', None) is True
+
+
+async def test_a_stream_that_does_not_begin_is_given_up() -> None:
+    seen = await streamed(Reply.sse(H, I, STOP, delay=5), compat_idle_timeout=0.1)
+    assert isinstance(seen.error, ModelTimeoutError)
+    assert 'no event within 0.1 s (knob: compat_idle_timeout)' in str(seen.error)
+
+
+async def test_comments_are_no_events() -> None:
+    comments = [b': still here\n\n'] * 40
+    seen = await streamed(Reply.sse(H, *comments, I, STOP, pause=0.02), compat_idle_timeout=0.2)
+    assert seen.text == 'H'
+    assert isinstance(seen.error, ModelTimeoutError)
+    assert 'no event within 0.2 s (knob: compat_idle_timeout)' in str(seen.error)
+
+
+async def test_events_between_comments_keep_a_stream_alive() -> None:
+    comments = [b': still here\n\n'] * 5
+    events: list[Any] = [*comments, I] * 4
+    seen = await streamed(Reply.sse(H, *events, STOP, pause=0.02), compat_idle_timeout=0.4)
+    assert seen.text == 'Hiiii'
+
+
+async def test_the_callers_own_timeout_counts_each_read() -> None:
+    comments = [b': still here\n\n'] * 20
+    async with ScriptedServer([Reply.sse(H, *comments, I, STOP, pause=0.02)]) as server:
+        async with model_at(server, compat_idle_timeout=0.1) as model:
+            async with model.request_stream(HISTORY, {'timeout': 5}, TOOLS) as stream:
+                assert ''.join([text_of(event) async for event in stream]) == 'Hi'
+
+
+@pytest.mark.parametrize('stream', [True, False])
+async def test_a_connection_that_is_not_made_names_the_knob(stream: bool) -> None:
+    model = OpenAICompatibleModel('m', base_url='https://made-up.example/v1', api_key='key')
+    model.client.max_retries = 0
+    with respx.mock(using='httpcore2') as router:
+        router.route().mock(side_effect=httpx.ConnectTimeout)
+        with pytest.raises(ModelTimeoutError, match=r'no connection within 30 s \(knob: compat_connect_timeout\)'):
+            await first_of(model, stream=stream)
+    await model.client.close()
 
 
 async def test_a_stream_has_no_limit_on_the_whole() -> None:

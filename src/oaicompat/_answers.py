@@ -36,7 +36,7 @@ from oaicompat._envelope import FailureError
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
-from oaicompat._sdk import RepairedStream, as_completion, as_response, request_timeout
+from oaicompat._sdk import RepairedStream, as_completion, as_response, is_connecting, request_timeout
 from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, response_fault
 from oaicompat._thinking import KNOWN_TAGS, Tags
 from oaicompat.errors import explained, wrong_url
@@ -63,6 +63,7 @@ class Answer:
         responses: Whether it went to `/responses`.
         adapted: Names of the adaptations that made the server take it.
         details: Whether `reasoning_details` are ours to read.
+        own_client: Whether the client is ours, and not the caller's.
     """
 
     endpoint: Endpoint
@@ -72,9 +73,15 @@ class Answer:
     responses: bool = False
     adapted: frozenset[str] = frozenset()
     details: bool = True
+    own_client: bool = True
+
+    @property
+    def _limits(self) -> bool:
+        """Whether our timeouts hold: the caller's own, and those of a client of the caller's, win."""
+        return self.own_client and self.settings.get('timeout') is None
 
     @asynccontextmanager
-    async def deadline(self, *, stream: bool, streamed: bool, own_client: bool) -> AsyncIterator[Any]:
+    async def deadline(self, *, stream: bool, streamed: bool) -> AsyncIterator[Any]:
         """The settings to send with: with our timeouts, where neither the caller nor the caller's client has any.
 
         A limit on connecting and on each read, since a stream that is silent for longer has stalled; and one on the
@@ -83,18 +90,28 @@ class Answer:
         Raises:
             ModelTimeoutError: If that takes longer.
         """
-        if not own_client or self.settings.get('timeout') is not None:
+        if not self._limits:
             yield self.settings
             return
         connect = self.profile.get('compat_connect_timeout', _CONNECT)
-        idle, seconds = (self.profile.get(f'compat_{kind}_timeout', _PATIENCE) for kind in ('idle', 'unary'))
-        timed = {**self.settings, 'timeout': request_timeout(connect, idle if streamed else seconds)}
+        seconds = self.profile.get('compat_unary_timeout', _PATIENCE)
+        timed = {**self.settings, 'timeout': request_timeout(connect, self._idle if streamed else seconds)}
         try:
             async with nullcontext() if stream else asyncio.timeout(seconds):
                 yield timed
+        except ModelTimeoutError as error:
+            knob, limit = ('connect', connect) if is_connecting(error) else ('idle', self._idle)
+            if knob == 'connect' or streamed:
+                error.message = f'no {_MISSING[knob]} within {limit:g} s (knob: compat_{knob}_timeout)'
+            raise
         except TimeoutError as error:
             message = f'no answer within {seconds:g} s (knob: compat_unary_timeout)'
             raise ModelTimeoutError(self.endpoint.model, message) from error
+
+    @property
+    def _idle(self) -> float:
+        seconds: float = self.profile.get('compat_idle_timeout', _PATIENCE)
+        return seconds
 
     async def repaired(self, answer: Awaitable[Any], *, stream: bool) -> Any:
         """What the parent goes on with: a stream, a completion, or a response that is finished already.
@@ -118,7 +135,10 @@ class Answer:
             repair = EventRepair(self._context) if self.responses else ChunkRepair(self._context)
             check = event_fault if self.responses else chunk_fault
             strict = check if self._strict else None
-            repaired = RepairedStream(came, repair, strict=strict, typed=self.responses, hint=wrong_url(self.endpoint))
+            idle = self._idle if self._limits else None
+            repaired = RepairedStream(
+                came, repair, strict=strict, typed=self.responses, hint=wrong_url(self.endpoint), idle=idle
+            )
             if not stream:
                 return await self._folded(repaired)
             repaired.adapted = self.adapted
@@ -135,7 +155,7 @@ class Answer:
             body = self._body(came, repairs)
             fixed = whole(body, self._context, repairs)
         except FailureError as failure:
-            raise self._error(failure, came) from failure
+            raise self._error(failure, came)  # noqa: B904  # it has its cause
         except IncompleteError as cut:
             raise explained(ModelConnectionError(self.endpoint.model, str(cut)), self.endpoint) from cut
         if self._strict and (fault := self._deviation(body, repairs)) is not None:
@@ -179,7 +199,7 @@ class Answer:
             chunks = await stream.collect()
             repaired = repair_completion(fold(chunks), self._context, stream.repairs)
         except FailureError as failure:
-            raise self._error(failure, None) from failure
+            raise self._error(failure, None)  # noqa: B904  # it has its cause
         except (IncompleteError, APIConnectionError) as error:
             raise explained(ModelConnectionError(self.endpoint.model, str(error)), self.endpoint) from error
         except APIError as error:  # by compat_repair='strict'
@@ -197,8 +217,7 @@ class Answer:
             message, retryable = f'{message}; {wrong_url(self.endpoint)}', False
         error = _model_errors.stream_error(self.endpoint.model, message, fields)
         error.in_stream = False
-        if isinstance(failure.body, Mapping) and isinstance(code := failure.body.get('code'), str):
-            error.provider_error_code = code
+        error.__cause__ = failure
         return explained(error, self.endpoint, retryable=retryable)
 
     @property
@@ -279,12 +298,17 @@ def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str
 
 
 @contextmanager
-def errors_explained(endpoint: Endpoint, *, repairing: bool = True) -> Iterator[None]:
-    """What is raised inside carries what else the server said; if `repairing`, what could not be read is typed."""
+def errors_explained(
+    endpoint: Endpoint, *, repairing: bool = True, headers: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """What is raised inside carries what else the server said; if `repairing`, what could not be read is typed.
+
+    `headers` are those of the answer that is read.
+    """
     try:
         yield
     except ModelAPIError as error:
-        raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
+        raise explained(error, endpoint, headers=headers)  # noqa: B904  # it keeps its own cause
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         if not repairing:
             raise
@@ -292,5 +316,6 @@ def errors_explained(endpoint: Endpoint, *, repairing: bool = True) -> Iterator[
         raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
 
 
+_MISSING = {'connect': 'connection', 'idle': 'event'}
 _PATIENCE = 600.0
 _CONNECT = 30.0

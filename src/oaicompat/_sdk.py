@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from time import monotonic
 from typing import Any, NamedTuple, NoReturn, Protocol, Self, cast
 
 from openai import (
@@ -158,6 +159,7 @@ class RepairedStream(AsyncStream[Any]):
         strict: Check | None = None,
         typed: bool = False,
         hint: str = '',
+        idle: float | None = None,
     ) -> None:
         """Take over `stream`.
 
@@ -167,8 +169,9 @@ class RepairedStream(AsyncStream[Any]):
             strict: Says where a value deviates; then nothing is repaired, and the first deviation is an error.
             typed: Whether an event's type stands in for a type of its data's own.
             hint: What it may mean when there is a web page in place of a stream.
+            idle: Seconds that may pass without an event; a comment is none.
         """
-        self._hint = hint
+        self._hint, self._idle = hint, idle
         self.on_end: list[Callable[[], None]] = []
         self.adapted: Collection[str] = ()
         self._typed = typed
@@ -228,14 +231,20 @@ class RepairedStream(AsyncStream[Any]):
     async def _read(self) -> AsyncIterator[Any]:
         """Bytes to events to values to repaired chunks, made models."""
         make, cast_to, response = self._make, self._cast_to, self.response
+        heard = monotonic()
         try:
             async for data in self._bytes():
+                event = False
                 for chunk in self._chunks(data):
                     yield make(data=chunk, cast_to=cast_to, response=response)
+                    event = True
+                heard = self._check_idle(heard, event=event)
                 if self._announced:
                     await self._drain()
                     break
-        except APIConnectionError:
+        except APIConnectionError as error:
+            if isinstance(error, APITimeoutError) and self._idle is not None:
+                error.message = self._silence(self._idle)
             # The answer was whole already: what is lost is the end of the transport alone.
             if not self._repair.finished:
                 raise
@@ -288,6 +297,19 @@ class RepairedStream(AsyncStream[Any]):
         text = ' '.join(self._events.ignored.split())[:200]
         if text and not announced and not self._repair.finished:
             raise FailureError(f'the stream ended with {text!r}', None)
+
+    def _check_idle(self, heard: float, *, event: bool) -> float:
+        """When the last event came; too long ago is an error, whatever else keeps the connection busy."""
+        now = monotonic()
+        if event or self._idle is None:
+            return now
+        if now - heard > self._idle:
+            raise APITimeoutError(request=self.response.request)
+        return heard
+
+    @staticmethod
+    def _silence(seconds: float) -> str:
+        return f'no event within {seconds:g} s (knob: compat_idle_timeout)'
 
     async def _drain(self) -> None:
         # HTTP/1.1 uses a connection again only when its body was read to the end.
@@ -344,6 +366,19 @@ def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
 def as_response(body: Mapping[str, Any]) -> Response:
     """`body` as the SDK makes a response of the Responses API, without validation."""
     return Response.construct(**body)
+
+
+def headers_of(stream: object) -> Mapping[str, str]:
+    """The headers of the answer that a stream is read from, or of one that is wrapped."""
+    response = getattr(getattr(stream, 'source', stream), 'response', None)
+    headers: Mapping[str, str] = getattr(response, 'headers', {})
+    return headers
+
+
+def is_connecting(error: BaseException) -> bool:
+    """Whether `error` is that no connection was made in time."""
+    cause = error.__cause__
+    return isinstance(cause, APITimeoutError) and type(cause.__cause__).__name__ == 'ConnectTimeout'
 
 
 def request_timeout(connect: float, read: float) -> Timeout:

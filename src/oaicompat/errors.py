@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -24,6 +26,7 @@ from pydantic_ai.exceptions import (
 )
 
 from oaicompat._endpoint import Endpoint
+from oaicompat._envelope import FailureError
 from oaicompat._lessons import complaints
 from oaicompat._strict import STRICT
 
@@ -73,17 +76,39 @@ def _status_is_retryable(status: int, body: object) -> bool:
     return status in _RETRYABLE_STATUSES or status >= _SERVER_ERROR
 
 
+@contextmanager
+def misuse_explained() -> Iterator[None]:
+    """Misuse that is raised inside carries `.retryable`, as the errors of requests do."""
+    try:
+        yield
+    except UserError as error:
+        facts: Any = error
+        facts.retryable = False
+        raise
+
+
 _SERVER_ERROR = 500
 
 _Error = TypeVar('_Error', bound=ModelAPIError)
 
 
-def explained(error: _Error, endpoint: Endpoint, *, retryable: bool | None = None) -> _Error:
-    """`error` with `.retryable`, `.retry_after` and, where the cause is at the caller's end, a hint."""
+def explained(
+    error: _Error, endpoint: Endpoint, *, retryable: bool | None = None, headers: Mapping[str, str] | None = None
+) -> _Error:
+    """`error` with `.retryable`, `.retry_after` and, where the cause is at the caller's end, a hint.
+
+    Args:
+        error: The error.
+        endpoint: Where the request went.
+        retryable: Whether it is, where that is known.
+        headers: The headers of an answer that was no error itself.
+    """
     facts: Any = error
     facts.retryable = is_retryable(error) if retryable is None else retryable
     if not math.isfinite(getattr(error, 'retry_after', None) or math.inf):
-        facts.retry_after = retry_after(error)
+        facts.retry_after = retry_after(error, headers)
+    if (code := _code_behind(error)) is not None:
+        error.provider_error_code = code
     if isinstance(error, ModelConnectionError) and endpoint.shown not in error.message:
         error.message = f'{error.message.rstrip(".")} ({endpoint.shown})'
         error.args = (error.message,)
@@ -94,9 +119,19 @@ def explained(error: _Error, endpoint: Endpoint, *, retryable: bool | None = Non
     return error
 
 
-def retry_after(error: ModelAPIError) -> float | None:
+def _code_behind(error: BaseException) -> str | None:
+    """The code in words of an error that came with status 200: its status takes the code's place in the body."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, FailureError):
+        cause = cause.__cause__
+    body = cause.body if cause is not None else None
+    code = body.get('code') if isinstance(body, Mapping) else None
+    return code if isinstance(code, str) else None
+
+
+def retry_after(error: ModelAPIError, headers: Mapping[str, str] | None = None) -> float | None:
     """Seconds that the server asked to wait: from its header, or from the words of its body."""
-    headers = getattr(error, 'headers', None) or {}
+    headers = getattr(error, 'headers', None) or headers or {}
     for name, unit in (('retry-after-ms', 1000), ('retry-after', 1)):
         if (seconds := _seconds(headers.get(name))) is not None:
             return seconds / unit

@@ -49,8 +49,9 @@ from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
-from oaicompat._sdk import RepairedStream
+from oaicompat._sdk import RepairedStream, headers_of
 from oaicompat._toolcalls import WHOLE
+from oaicompat.errors import misuse_explained
 from oaicompat.profile import CompatibleModelProfile, merged_over, pinned, pinned_profile, shown, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
@@ -66,6 +67,7 @@ class _Compatible(Model[AsyncOpenAI]):
     client: AsyncOpenAI
     _path = '/chat/completions'
 
+    @misuse_explained()
     def __init__(
         self,
         model_name: str,
@@ -179,11 +181,10 @@ class _Compatible(Model[AsyncOpenAI]):
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
             always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
             streamed = stream or (always and not responses)
-            answer = Answer(
-                self._endpoint, profile, settings, parameters, responses, names, details=self._reads_details
-            )
+            facts = {'details': self._reads_details, 'own_client': self._own_client}
+            answer = Answer(self._endpoint, profile, settings, parameters, responses, names, **facts)
             with pinned(self, profile):
-                async with answer.deadline(stream=stream, streamed=streamed, own_client=self._own_client) as timed:
+                async with answer.deadline(stream=stream, streamed=streamed) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
                     return await answer.repaired(came, stream=stream)
 
@@ -280,7 +281,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
-        with errors_explained(self._endpoint, repairing=self._repairing):
+        with errors_explained(self._endpoint, repairing=self._repairing, headers=headers_of(response)):
             streamed: Any = await super()._process_streamed_response(response, *args, **options)
         if isinstance(streamed, _RepairedResponse):
             streamed._model_profile = parent_profile(self.profile, self._endpoint)
@@ -306,7 +307,8 @@ class _ExplainedResponse(StreamedResponse):
 
     @override
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
-        with errors_explained(self._endpoint, repairing=self._repairing):
+        headers = headers_of(cast(Any, self)._response)
+        with errors_explained(self._endpoint, repairing=self._repairing, headers=headers):
             async for event in super()._get_event_iterator():
                 yield event
 
@@ -391,7 +393,7 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
 
     @override
     async def _process_streamed_response(self, response: Any, *args: Any, **options: Any) -> Any:
-        with errors_explained(self._endpoint, repairing=self._repairing):
+        with errors_explained(self._endpoint, repairing=self._repairing, headers=headers_of(response)):
             streamed = await super()._process_streamed_response(response, *args, **options)
         streamed.__class__ = _in_front(_ExplainedResponse, type(streamed))
         told = cast(_ExplainedResponse, streamed)
