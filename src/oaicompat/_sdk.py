@@ -27,7 +27,7 @@ from openai import (
     Timeout,
 )
 from openai._streaming_cleanup import drain_response_async
-from openai._types import RequestOptions
+from openai._types import NotGiven, Omit, RequestOptions
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from typing_extensions import override
@@ -69,6 +69,51 @@ def sent_body(error: BaseException) -> dict[str, Any] | None:
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
+
+
+Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Makes of the JSON body of a request the one to send; the body itself where nothing changes."""
+
+_OPTIONS = ('extra_headers', 'extra_query', 'timeout')  # of the SDK's `create` methods; in no body
+_FIRST = ('model', 'stream', 'messages', 'input')  # what the SDK itself reads
+
+
+class _Adapted:
+    """`inner`, of which each `create` sends the body that `adapt` makes; everything else is `inner`'s own.
+
+    Stands for a client, and for the resources that lead from there to `create`.
+    """
+
+    def __init__(self, inner: Any, adapt: Adapt) -> None:
+        self._inner, self._adapt = inner, adapt
+
+    @property
+    def __class__(self) -> type[Any]:  # pydantic-ai asks whether it is Azure's
+        kind: type[Any] = type(self._inner)
+        return kind
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        return _Adapted(value, self._adapt) if name in ('chat', 'completions', 'responses') else value
+
+    def with_options(self, **options: Any) -> Any:
+        return _Adapted(self._inner.with_options(**options), self._adapt)
+
+    async def create(self, **arguments: Any) -> Any:
+        options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
+        extra = arguments.pop('extra_body', None) or {}
+        body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
+        adapted = self._adapt(body)
+        if adapted is body:
+            return await self._inner.create(**arguments, **options, extra_body=extra or None)
+        named = {key: adapted[key] for key in _FIRST if key in adapted}
+        rest = {key: value for key, value in adapted.items() if key not in named}
+        return await self._inner.create(**named, **options, extra_body=rest)
+
+
+def adapting(client: AsyncOpenAI, adapt: Adapt) -> AsyncOpenAI:
+    """`client`, with every body that its `create` methods send made over by `adapt`."""
+    return cast(AsyncOpenAI, _Adapted(client, adapt))
 
 
 @contextmanager

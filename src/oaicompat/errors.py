@@ -27,7 +27,7 @@ from pydantic_ai.exceptions import (
 
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError
-from oaicompat._lessons import complaints
+from oaicompat._complaints import complaints
 from oaicompat._strict import STRICT
 
 __all__ = ('is_retryable',)

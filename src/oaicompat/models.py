@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
@@ -46,10 +47,13 @@ from oaicompat._answers import (
 )
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
+from oaicompat._lessons import together
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
-from oaicompat._sdk import RepairedStream, headers_of
+from oaicompat._requests import adapted as made_over
+from oaicompat._requests import adapts
+from oaicompat._sdk import RepairedStream, adapting, headers_of
 from oaicompat._toolcalls import WHOLE
 from oaicompat.errors import misuse_explained
 from oaicompat.profile import CompatibleModelProfile, merged_over, pinned, pinned_profile, shown, split
@@ -108,6 +112,7 @@ class _Compatible(Model[AsyncOpenAI]):
         # Timeouts of a client that the caller made are the caller's.
         self._own_client = not isinstance(provider, Provider)
         self._resolved: tuple[int, Mapping[str, Any]] = _UNRESOLVED
+        self._news: Mapping[str, Any] = {}
         # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
         initialise = cast(Any, super().__init__)
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
@@ -148,15 +153,21 @@ class _Compatible(Model[AsyncOpenAI]):
             cached = self._resolve_profile()
         return cast(CompatibleModelProfile, cached)
 
-    def _resolve_profile(self) -> Mapping[str, Any]:
+    def _resolve_profile(self, news: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
+        """The profile anew; with `news`, for the request alone that has learned them."""
         # One at a time: the parent caches by name, and would give one thread what another began before a lesson.
         with _RESOLVING:
             while True:
-                version = self._endpoint.version
+                version, self._news = self._endpoint.version, news
                 self.__dict__.pop('profile', None)
-                self._resolved = (version, super().profile)
+                resolved = cast(Mapping[str, Any], super().profile)
+                self._news = {}
+                if news:
+                    self.__dict__.pop('profile', None)
+                    return resolved
+                self._resolved = (version, resolved)
                 if version == self._endpoint.version:
-                    return self._resolved[1]
+                    return resolved
 
     @override
     def _instance_profile_defaults(self, profile: ModelProfile) -> ModelProfile:
@@ -164,13 +175,22 @@ class _Compatible(Model[AsyncOpenAI]):
         ours = {} if _urls.is_openai(self._endpoint.url) else {'openai_chat_supports_multiple_system_messages': False}
         row = self._server.profile if self._server else {}
         profile = super()._instance_profile_defaults(profile)
-        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, self.learned)))
+        learned = together(self.learned, self._news)
+        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, learned)))
 
     @override
     def prepare_messages(
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
     ) -> list[ModelMessage]:
         return super().prepare_messages(settled(messages, self.profile), model_request_parameters)
+
+    @property
+    @override
+    def client(self) -> AsyncOpenAI:
+        """The client; while a request is made, one that sends what this server takes."""
+        client: AsyncOpenAI = super().client
+        profile = pinned_profile(self)
+        return client if profile is None or not adapts(profile) else adapting(client, partial(made_over, profile=profile))
 
     async def _repaired(
         self, create: Callable[..., Awaitable[Any]], messages: list[ModelMessage], stream: bool, settings: Any,
@@ -188,9 +208,7 @@ class _Compatible(Model[AsyncOpenAI]):
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
                     return await answer.repaired(came, stream=stream)
 
-        return await adapted(
-            self._endpoint, send, lambda: self._settled_profile(messages, settings), lambda: self.profile
-        )
+        return await adapted(self._endpoint, send, lambda news: self._settled_profile(messages, settings, news))
 
     def _recognised(self, response: Any) -> list[str]:
         """The repairs of an answer that came whole; what it shows of its server is remembered."""
@@ -198,10 +216,13 @@ class _Compatible(Model[AsyncOpenAI]):
         self._endpoint.recognise(build=build, timings=timings)
         return taken_repairs(response)
 
-    async def _settled_profile(self, messages: list[ModelMessage], settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The profile for one request, with `compat_tool_return` decided."""
+    async def _settled_profile(
+        self, messages: list[ModelMessage], settings: Mapping[str, Any], news: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The profile for one request, with what it has learned and with `compat_tool_return` decided."""
         ask = partial(self._endpoint.form_for_lists, self.client, settings, lambda: self.profile)
-        return await _history.settled_profile(self.profile, messages, ask)
+        profile = self._resolve_profile(news) if news else self.profile
+        return await _history.settled_profile(profile, messages, ask)
 
 
 class OpenAICompatibleModel(_Compatible, OpenAIChatModel):

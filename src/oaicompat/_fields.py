@@ -1,0 +1,88 @@
+"""Fields that a refusal names: those that the server does not know or does not take, and that the request can do without.
+
+By the name, not by the words alone: a name counts only where the body that was sent has it. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oaicompat._shapes import has_field
+
+_NAME = r'[\\"\'`\u201c\u2018]*(?P<name>[A-Za-z_][\w.\[\]-]*)[\\"\'`\u201d\u2019]*'
+_FIELD = r'(?:request )?(?:argument|parameter|param|field|propert(?:y|ies)|key|name|input|option)s?'
+_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # pydantic, in JSON or in its text: the field in front
+        rf'^{_NAME}: (?:extra (?:inputs|fields) (?:are )?not permitted|unexpected keyword|additional properties)',
+        rf'(?:unknown|unsupported|unrecogni[sz]ed|unexpected|invalid|extra) {_FIELD}(?: supplied| name| found| in request)?[: ]+{_NAME}',
+        rf'(?:not support|unsupported|not allow|not accept)\w*(?: the)?(?: {_FIELD})?:? {_NAME}(?!\w)(?: (?:parameter|field|argument))?\W*$',
+        rf'not support {_FIELD}:? [\[{{]*{_NAME}',
+        rf'additional properties are not allowed \({_NAME}',
+        rf'propert(?:y|ies) {_NAME} (?:is|are) (?:unsupported|not supported|not allowed)',
+        rf'(?:^|[\s:(\[]){_NAME}(?: (?:parameter|field|argument|option))? (?:is|are) (?:unsupported|deprecated|not (?:\w+ )?(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed))',
+        rf'{_NAME}(?: `[^`]*`)? is not available',
+        rf'{_NAME} does not support .{{1,40}}? with this model',
+        rf'invalid {_NAME}: only \S+ is allowed',
+        rf'{_NAME} must be one of',
+        rf'{_NAME.replace("name", "other")} and {_NAME} cannot (?:both )?be',
+        rf'{_NAME} (?:parameter )?is only allowed when',
+        rf'cannot specify both {_NAME.replace("name", "other")} and {_NAME}',
+        rf'{_NAME}\s?\u53c2\u6570(?:\u975e\u6cd5|\u9519\u8bef|\u4e0d\u652f\u6301)',  # Zhipu: illegal, wrong, not supported
+    )
+)
+# What a request says: it can't be left out, only said in another way.
+_ESSENTIAL = frozenset({
+    'model', 'messages', 'input', 'instructions', 'prompt', 'stream', 'tools', 'tool_choice', 'functions',
+    'function_call', 'response_format', 'text', 'n', 'max_tokens', 'max_completion_tokens', 'max_output_tokens',
+    'modalities', 'audio', 'previous_response_id', 'conversation', 'background', 'moderation', 'web_search_options',
+    'messages.role', 'messages.content', 'messages.tool_calls', 'messages.tool_call_id', 'tools.type', 'tools.function',
+    'tools.function.name', 'tools.function.parameters', 'tools.name', 'tools.parameters',
+})  # fmt: skip
+_CAMEL = re.compile(r'(?<=[a-z0-9])(?=[A-Z])')
+_STEP = re.compile(r'[.\[\]]+')
+_UNION_STEP = re.compile(r'^(?:\d+|assistant|user|system|tool|developer|function-.*|typed-dict|body)$')
+
+
+# What a value may be is the caller's to know.
+_VALUE = re.compile(r'between|\brange\b|at most|at least|less than|greater than|maximum|minimum|too (?:large|small|long)|[<>]=')
+
+
+def omitted(complaint: str, sent: Mapping[str, Any]) -> tuple[str, ...]:
+    """The dotted paths of what `complaint` refuses by name, as far as `sent` has it and can do without."""
+    found: dict[str, None] = {}
+    for name in _named(complaint):
+        path = _path(name)
+        if path and path not in _ESSENTIAL and has_field(sent, path.split('.')):
+            found[path] = None
+    return tuple(found)
+
+
+def _named(complaint: str) -> Iterator[str]:
+    for line in complaint.split('\n'):
+        # Google says with `at` that something inside of a schema is meant.
+        if re.search(r"\bat '(?:tools|generation_config)", line) or _VALUE.search(line):
+            continue
+        for pattern in _PATTERNS:
+            for found in pattern.finditer(line):
+                yield found['name']
+        yield from _listed(line)
+
+
+def _listed(line: str) -> Iterator[str]:
+    """The further names of a list, as LiteLLM says them: `does not support parameters: ['a', 'b']`."""
+    found = re.search(r'not support parameters?: ([\[{].*?[\]}])', line)
+    for name in re.findall(r"['\"](\w+)['\"]", found[1]) if found else ():
+        yield name
+
+
+def _path(name: str) -> str:
+    """A name as the path of a field in a body: without indexes and without the steps that a validator adds."""
+    steps = [step for step in _STEP.split(name) if step and not _UNION_STEP.match(step)]
+    if name.startswith(('messages', 'tools')) and not steps[1:]:
+        return steps[0] if steps else ''
+    path = '.'.join(_CAMEL.sub('_', step).lower() if step != steps[0] or '_' not in step else step for step in steps)
+    return path.removeprefix('body.')
