@@ -225,6 +225,12 @@ TABLE: list[tuple[str, Schema, tuple[str, ...], Schema]] = [
         {'anyOf': [{'type': 'integer', 'minimum': 1}, {'type': 'null', 'minimum': 1}]},
     ),
     (
+        'both unions, one of which takes anything',
+        {'oneOf': [{'minimum': 1}, True], 'anyOf': [{'type': 'integer'}]},
+        ('oneOf', 'allOf'),
+        {'anyOf': [{'type': 'integer', 'minimum': 1}, {'type': 'integer'}]},
+    ),
+    (
         'optional text',
         {'anyOf': [{'type': 'string', 'format': 'date-time'}, {'type': 'null'}], 'default': None, 'title': 'When'},
         ('anyOf',),

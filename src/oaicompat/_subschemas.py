@@ -329,9 +329,10 @@ def _types_both(a: Any, b: Any) -> Any:
 
 
 def _pairs_both(a: Any, b: Any) -> Any:
-    few = isinstance(a, list) and isinstance(b, list) and len(a) * len(b) <= _PAIRS
-    pairs = product(a, b) if few else ()
-    return [both(x, y) for x, y in pairs if isinstance(x, dict) and isinstance(y, dict)] or a
+    if not isinstance(a, list) or not isinstance(b, list) or len(a) * len(b) > _PAIRS:
+        return a
+    sides = ([{} if each is True else each for each in side if each is not False] for side in (a, b))
+    return [both(x, y) for x, y in product(*sides)] or a
 
 
 def _of(pick: Callable[..., Any], *types: type) -> Callable[[Any, Any], Any]:
