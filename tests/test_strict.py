@@ -210,3 +210,15 @@ async def test_response(body: Any, fault: str) -> None:
     asked = await respond(body, stream=isinstance(body, bytes), **STRICT)
     assert str(asked.api_error).startswith('strict: ')
     assert fault in str(asked.api_error)
+
+
+async def test_an_error_says_which_event_and_what_stood_there() -> None:
+    asked = await ask(sse(HI, without(HI, 'id'), STOP), stream=True, **STRICT)
+    assert str(asked.api_error).startswith('strict: event 2: `id` is missing, in {"object": "chat.completion.chunk", ')
+    asked = await ask(sse(chunk({'tool_calls': [without(CALL, 'id')]}), STOP), stream=True, **STRICT)
+    assert str(asked.api_error).startswith('strict: event 1: tool_call.id: a call without an id, in {"id": ')
+    asked = await ask(sse(HI, STOP, done=False) + b'data: [DONE]', stream=True, **STRICT)
+    assert (
+        str(asked.api_error)
+        == 'strict: at the end of the stream: sse.unterminated: the last event without its blank line'
+    )

@@ -17,6 +17,7 @@ from oaicompat.repairs import REPAIRS
 from oaicompat.testing import RecordedRequest, Reply, ScriptedServer, chunk, completion
 
 DONE_BY_NAME = {repair.name: repair.done for repair in REPAIRS}
+KINDS = {repair.name: repair.kind for repair in REPAIRS}
 ODD = chunk({'content': 'Hi', 'reasoning_text': 'So.'}, usage={'prompt_tokens': 1.0, 'completion_tokens': None})
 STOP = chunk({}, finish_reason='stop')
 NAMES = ['reasoning.field', 'usage']
@@ -68,7 +69,7 @@ async def test_each_repair_is_listed_logged_and_told_to_the_span(
     assert answer.provider_details is not None
     assert answer.provider_details['oaicompat'] == NAMES
     assert [record.getMessage() for record in caplog.records if record.name == 'oaicompat'] == [
-        f'm at {server.base_url}: {name} repaired. {DONE_BY_NAME[name]}' for name in NAMES
+        f'm at {server.base_url}: {name}. Seen: {KINDS[name]}. Done: {DONE_BY_NAME[name]}' for name in NAMES
     ]
     assert span.events == [(f'oaicompat.{name}', {'oaicompat.done': DONE_BY_NAME[name]}) for name in NAMES]
 
@@ -91,7 +92,9 @@ async def test_a_stream_that_breaks_says_what_was_repaired_before(caplog: pytest
             with pytest.raises(Exception, match='boom'):
                 await ask(server, stream=True)
     logged = [record.getMessage() for record in caplog.records if record.name == 'oaicompat']
-    assert logged == [f'm at {server.base_url}: {name} repaired. {DONE_BY_NAME[name]}' for name in NAMES]
+    assert logged == [
+        f'm at {server.base_url}: {name}. Seen: {KINDS[name]}. Done: {DONE_BY_NAME[name]}' for name in NAMES
+    ]
 
 
 @pytest.mark.parametrize('stream', [False, True])

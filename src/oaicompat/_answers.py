@@ -37,7 +37,7 @@ from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
 from oaicompat._sdk import RepairedStream, as_completion, as_response, is_connecting, request_timeout
-from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, response_fault
+from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, repaired_fault, response_fault
 from oaicompat._thinking import KNOWN_TAGS, Tags
 from oaicompat.errors import explained, wrong_url
 from oaicompat.repairs import REPAIRS as _ALL
@@ -168,7 +168,7 @@ class Answer:
 
     def _deviation(self, body: Mapping[str, Any], repairs: set[str]) -> str | None:
         fault = (response_fault if self.responses else completion_fault)(body)
-        return fault or (f'repaired would be: {", ".join(sorted(repairs))}' if repairs else None)
+        return fault or repaired_fault(repairs)
 
     def _learn(self, repairs: Iterable[str]) -> None:
         """Take what a stream taught."""
@@ -183,7 +183,8 @@ class Answer:
         span = trace.get_current_span()
         for name in names:
             repair = _REGISTRY[name]
-            logger.debug('%s at %s: %s repaired. %s', self.endpoint.model, self.endpoint.shown, name, repair.done)
+            facts = (self.endpoint.model, self.endpoint.shown, name, repair.kind, repair.done)
+            logger.debug('%s at %s: %s. Seen: %s. Done: %s', *facts)
             span.add_event(f'oaicompat.{name}', {'oaicompat.done': repair.done})
 
     def _body(self, came: ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:

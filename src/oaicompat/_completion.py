@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from oaicompat._envelope import (
     unwrapped,
 )
 from oaicompat._repair import INLINE, KEPT, ChunkRepair, Context
-from oaicompat._sse import DONE, ErrorText, EventDecoder, read_values
+from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
 from oaicompat._toolcalls import ToolCalls, whole_calls
 
@@ -269,7 +270,7 @@ def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
         if isinstance(value, dict):
             repaired += chunks.feed(value)
         elif isinstance(value, ErrorText) and not chunks.finished:
-            raise FailureError(str(value), None)
+            raise FailureError(value.complaint if isinstance(value, NoJson) else str(value), None)
     if decoder.ignored.strip() and DONE not in values and not chunks.finished:
         raise FailureError(' '.join(decoder.ignored.split()), None)
     return fold([*repaired, *chunks.finish(dropped=False)])
@@ -283,4 +284,11 @@ def _is_whole(value: Json) -> bool:
 
 def _no_json(text: str) -> str:
     start = ' '.join(text.split())[:200]
-    return f'expected a JSON completion and got {start!r}' if start else 'expected a JSON completion and got nothing'
+    if not start:
+        return 'expected a JSON completion and got nothing'
+    try:
+        json.loads(text)
+        fault = ''
+    except (ValueError, RecursionError) as error:
+        fault = f' ({error})' if start[0] in '{[' else ''
+    return f'expected a JSON completion and got {start!r}{fault}'

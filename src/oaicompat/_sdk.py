@@ -34,13 +34,14 @@ from typing_extensions import override
 
 from oaicompat._envelope import FailureError
 from oaicompat._repair import IncompleteError
-from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, read_values
-from oaicompat._strict import STRICT, Check
+from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, NoJson, read_values
+from oaicompat._strict import STRICT, Check, repaired_fault
 
 # What AsyncOpenAI fills from the environment where its caller gave none: arguments and attributes by these names.
 # https://github.com/openai/openai-python/blob/main/src/openai/_client.py
 _AMBIENT = ('organization', 'project', 'admin_api_key', 'webhook_secret')
 
+_QUOTED = 200
 _ASKING_TIMEOUT = 10.0
 """Seconds to wait for an answer that takes no inference."""
 
@@ -230,6 +231,7 @@ class RepairedStream(AsyncStream[Any]):
         self._repair = repair
         self._strict = strict
         self._seen = self._announced = False
+        self._count = 0  # of the values that were checked
         self._events = EventDecoder(repair.repairs)
         self._decoder = cast(Any, self)
         self._iterator = self.__stream__()
@@ -288,8 +290,7 @@ class RepairedStream(AsyncStream[Any]):
                     await self._drain()
                     break
         except APIConnectionError as error:
-            if isinstance(error, APITimeoutError) and self._idle is not None:
-                error.message = self._silence(self._idle)
+            self._explain(error)
             # The answer was whole already: what is lost is the end of the transport alone.
             if not self._repair.finished:
                 raise
@@ -352,9 +353,11 @@ class RepairedStream(AsyncStream[Any]):
             raise APITimeoutError(request=self.response.request)
         return heard
 
-    @staticmethod
-    def _silence(seconds: float) -> str:
-        return f'no event within {seconds:g} s (knob: compat_idle_timeout)'
+    def _explain(self, error: APIConnectionError) -> None:
+        if not isinstance(error, APITimeoutError):
+            error.message = 'the connection broke before the answer was whole'
+        elif self._idle is not None:
+            error.message = f'no event within {self._idle:g} s (knob: compat_idle_timeout)'
 
     async def _drain(self) -> None:
         # HTTP/1.1 uses a connection again only when its body was read to the end.
@@ -363,27 +366,29 @@ class RepairedStream(AsyncStream[Any]):
 
     def _as_object(self, value: object, event: Event) -> dict[str, Any]:
         if isinstance(value, ErrorText):
-            raise FailureError(str(value), {'message': str(value)})
+            told = value.complaint if isinstance(value, NoJson) else str(value)
+            raise FailureError(told, {'message': told})
         if not isinstance(value, dict):
             raise FailureError(f'expected a JSON object in the stream, got {json.dumps(value)[:200]}', None)
         return {'type': event.type, **value} if self._typed and event.type and 'type' not in value else value
 
     def _check(self, value: object) -> None:
         """Raise where `value` deviates, by itself or by what had to be repaired."""
+        self._count += 1
         kind = self.response.headers.get('content-type', '')
         if not kind.lower().startswith('text/event-stream'):
             self._deviate(f'the content type is {kind!r}; expected `text/event-stream`')
-        if self._strict is not None and isinstance(value, dict) and (fault := self._strict(value)) is not None:
-            self._deviate(fault)
-        if self.repairs:
-            self._deviate(f'repaired would be: {", ".join(sorted(self.repairs))}')
+        fault = self._strict(value) if self._strict is not None and isinstance(value, dict) else None
+        if (fault := fault or repaired_fault(self.repairs)) is not None:
+            self._deviate(f'event {self._count}: {fault}, in {json.dumps(value, ensure_ascii=False)[:_QUOTED]}')
 
     def _check_end(self) -> None:
         if not self._repair.finished:
             self._deviate('the stream ended without ' + ('a last event' if self._typed else 'a finish reason'))
         if not self._announced and not self._typed:
             self._deviate('the stream ended without `[DONE]`')
-        self._check(None)
+        if (fault := repaired_fault(self.repairs)) is not None:
+            self._deviate(f'at the end of the stream: {fault}')
 
     def _deviate(self, fault: str) -> NoReturn:
         raise self._api_error(f'{STRICT}{fault}', None, None)

@@ -268,6 +268,17 @@ class ErrorText(str):
     __slots__ = ()
 
 
+class NoJson(ErrorText):
+    """Text that is no JSON, and that nothing calls an error."""
+
+    __slots__ = ()
+
+    @property
+    def complaint(self) -> str:
+        """What to say of it."""
+        return f'expected JSON in the stream and got: {" ".join(self.split())[:_SHOWN]}'
+
+
 DONE = Done()
 _DECODER = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r'[\s,\x1e]*')  # \x1e: JSON text sequences
@@ -310,7 +321,7 @@ def _next(text: str, at: int, repairs: set[str]) -> tuple[list[Any], int]:
         try:
             value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            return [ErrorText(text[at:])], len(text)
+            return [NoJson(text[at:])], len(text)
         return _listed(value, repairs), end
     if text.startswith('data:', at):
         repairs.add('sse.doubled_field')
@@ -322,7 +333,7 @@ def _next(text: str, at: int, repairs: set[str]) -> tuple[list[Any], int]:
         repairs.add('sse.wrapped_comment')
     elif line.lower() not in _KEEP_ALIVES:
         rest = text[at:]
-        return [_as_error(rest[6:].strip()) if rest[:6].lower() == 'error:' else ErrorText(rest)], len(text)
+        return [_as_error(rest[6:].strip()) if rest[:6].lower() == 'error:' else NoJson(rest)], len(text)
     return [], end
 
 

@@ -8,13 +8,15 @@ they don't know: both may be newer than the SDK.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, get_args
 
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, ValidationError
+
+from oaicompat.repairs import REPAIRS
 
 Check = Callable[[Mapping[str, Any]], str | None]
 """Says where one JSON object departs from the reference; `None` where it does not."""
@@ -48,6 +50,12 @@ def event_fault(value: Mapping[str, Any]) -> str | None:
         return '`type` is missing; expected the type of the event'
     known = _events().get(kind)
     return None if known is None else _fault(known, value)
+
+
+def repaired_fault(repairs: Iterable[str]) -> str | None:
+    """What would have been repaired; `None` where nothing would."""
+    known = {repair.name: repair.kind for repair in REPAIRS}
+    return '; '.join(f'{name}: {_lowered(known[name])}' for name in sorted(repairs)) or None
 
 
 @cache

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_ISSUES = 'https://github.com/'
+
 
 class Repair(NamedTuple):
     """One repair.
@@ -23,8 +25,11 @@ class Repair(NamedTuple):
     done: str
     safe: str
 
+    @property
+    def kind(self) -> str:
+        """What is sent, without the link."""
+        return self.seen.partition(f' ({_ISSUES}')[0]
 
-_ISSUES = 'https://github.com/'
 
 REPAIRS: tuple[Repair, ...] = (
     Repair(

@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from pydantic_ai import Agent
-from pydantic_ai.exceptions import AgentRunError, ModelAPIError, UserError
+from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.models.openai import OpenAIChatModel
 
 from oaicompat import _urls
@@ -78,12 +78,14 @@ async def _compare(ours: OpenAICompatibleModel, view: Any) -> int:
         try:
             with record_bodies(model.client, bodies):
                 await _ask(model, title, view)
-        except ModelAPIError as error:
-            raise AgentRunError(f'{ours.base_url}: {error.message}') from error
+        except AgentRunError as error:
+            if model is ours:
+                raise AgentRunError(f'{ours.base_url}: {error.message}') from error
+            view.failed(title, error.message)
         sent = next((body for body in reversed(bodies) if _tool_message(body)), None)
         shown.append((title, _tool_message(sent), await _prompt(model, sent)))
     view.side_by_side(shown)
-    return 0 if all(message for _, message, _ in shown) else 1
+    return 0 if shown[-1][1] else 1
 
 
 async def _ask(model: OpenAIChatModel, title: str, view: Any) -> None:

@@ -35,6 +35,11 @@ def answering(title: str) -> Iterator[Callable[[str], None]]:
         _console.print()
 
 
+def failed(title: str, message: str) -> None:
+    """Say what became of one of the two."""
+    _console.print(Text(f'{title} fails: {message}'), soft_wrap=True)
+
+
 def side_by_side(shown: Sequence[Shown]) -> None:
     """Print the tool message of each request, and the prompt that the server renders from it."""
     _console.print()
