@@ -1,4 +1,4 @@
-"""Fields that a refusal names: those that the server does not know or does not take, and that the request can do without.
+"""Fields that a refusal names: what the server does not know or take, and what the request can do without.
 
 By the name, not by the words alone: a name counts only where the body that was sent has it. Pure.
 """
@@ -13,25 +13,37 @@ from oaicompat._shapes import has_field
 
 _NAME = r'[\\"\'`\u201c\u2018]*(?P<name>[A-Za-z_][\w.\[\]-]*)[\\"\'`\u201d\u2019]*'
 _FIELD = r'(?:request )?(?:argument|parameter|param|field|propert(?:y|ies)|key|name|input|option)s?'
+_OTHER = _NAME.replace('name', 'other')
+_IS = (
+    r'(?:is|are) (?:unsupported|deprecated|not (?:\w+ )?'
+    r'(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed))'
+)
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         # pydantic, in JSON or in its text: the field in front
         rf'^{_NAME}: (?:extra (?:inputs|fields) (?:are )?not permitted|unexpected keyword|additional properties)',
-        rf'(?:unknown|unsupported|unrecogni[sz]ed|unexpected|invalid|extra) {_FIELD}(?: supplied| name| found| in request)?[: ]+{_NAME}',
-        rf'(?:not support|unsupported|not allow|not accept)\w*(?: the)?(?: {_FIELD})?:? {_NAME}(?!\w)(?: (?:parameter|field|argument))?\W*$',
+        (
+            rf'(?:unknown|unsupported|unrecogni[sz]ed|unexpected|invalid|extra) {_FIELD}'
+            rf'(?: supplied| name| found| in request)?[: ]+{_NAME}'
+        ),
+        (
+            rf'(?:not support|unsupported|not allow|not accept)\w*(?: the)?(?: {_FIELD})?:? {_NAME}(?!\w)'
+            r'(?: (?:parameter|field|argument))?\W*$'
+        ),
         rf'not support {_FIELD}:? [\[{{]*{_NAME}',
         rf'additional properties are not allowed \({_NAME}',
-        rf'propert(?:y|ies) {_NAME} (?:is|are) (?:unsupported|not supported|not allowed)',
-        rf'(?:^|[\s:(\[]){_NAME}(?: (?:parameter|field|argument|option))? (?:is|are) (?:unsupported|deprecated|not (?:\w+ )?(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed))',
+        rf'propert(?:y|ies) {_NAME} {_IS}',
+        rf'(?:^|[\s:(\[]){_NAME}(?: (?:parameter|field|argument|option))? {_IS}',
         rf'{_NAME}(?: `[^`]*`)? is not available',
         rf'{_NAME} does not support .{{1,40}}? with this model',
         rf'invalid {_NAME}: only \S+ is allowed',
         rf'{_NAME} must be one of',
-        rf'{_NAME.replace("name", "other")} and {_NAME} cannot (?:both )?be',
+        rf'{_OTHER} and {_NAME} cannot (?:both )?be',
         rf'{_NAME} (?:parameter )?is only allowed when',
-        rf'cannot specify both {_NAME.replace("name", "other")} and {_NAME}',
-        rf'{_NAME}\s?\u53c2\u6570(?:\u975e\u6cd5|\u9519\u8bef|\u4e0d\u652f\u6301)',  # Zhipu: illegal, wrong, not supported
+        rf'cannot specify both {_OTHER} and {_NAME}',
+        # Zhipu: illegal, wrong, not supported
+        rf'{_NAME}\s?\u53c2\u6570(?:\u975e\u6cd5|\u9519\u8bef|\u4e0d\u652f\u6301)',
     )
 )
 # What a request says: it can't be left out, only said in another way.
@@ -48,7 +60,9 @@ _UNION_STEP = re.compile(r'^(?:\d+|assistant|user|system|tool|developer|function
 
 
 # What a value may be is the caller's to know.
-_VALUE = re.compile(r'between|\brange\b|at most|at least|less than|greater than|maximum|minimum|too (?:large|small|long)|[<>]=')
+_VALUE = re.compile(
+    r'between|\brange\b|at most|at least|less than|greater than|maximum|minimum|too (?:large|small|long)|[<>]='
+)
 
 
 def omitted(complaint: str, sent: Mapping[str, Any]) -> tuple[str, ...]:
@@ -56,9 +70,14 @@ def omitted(complaint: str, sent: Mapping[str, Any]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for name in _named(complaint):
         path = _path(name)
-        if path and path not in _ESSENTIAL and has_field(sent, path.split('.')):
+        if path and not _is_essential(path, sent) and has_field(sent, path.split('.')):
             found[path] = None
     return tuple(found)
+
+
+def _is_essential(path: str, sent: Mapping[str, Any]) -> bool:
+    # To let the model choose is what a request without the field says.
+    return path in _ESSENTIAL and not (path == 'tool_choice' and sent.get(path) == 'auto')
 
 
 def _named(complaint: str) -> Iterator[str]:
@@ -75,8 +94,7 @@ def _named(complaint: str) -> Iterator[str]:
 def _listed(line: str) -> Iterator[str]:
     """The further names of a list, as LiteLLM says them: `does not support parameters: ['a', 'b']`."""
     found = re.search(r'not support parameters?: ([\[{].*?[\]}])', line)
-    for name in re.findall(r"['\"](\w+)['\"]", found[1]) if found else ():
-        yield name
+    yield from re.findall(r"['\"](\w+)['\"]", found[1]) if found else ()
 
 
 def _path(name: str) -> str:

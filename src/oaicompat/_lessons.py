@@ -12,11 +12,14 @@ from typing import Any
 
 from oaicompat import _shapes
 from oaicompat._complaints import complaints
-from oaicompat._rules import CALLERS_FAULT, REFUSED, RULES, VAGUE, Refusal
+from oaicompat._rules import CALLERS_FAULT, REFUSED, RULES, VAGUE
 from oaicompat._schemas import keywords_in
+from oaicompat._teachings import Refusal, told
 
 MAX_CORRECTIONS = 3
 """Corrections a single call may need; then the first refusal is raised."""
+
+_NOBODY = 404
 
 SEARCH = 'request.search'
 """Name of the adaptation that was found by trying."""
@@ -51,7 +54,7 @@ def lessons(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
         return ()
     found: dict[str, Lesson] = {}
     for text in texts:
-        for learned in _of_complaint(Refusal(text, sent, profile), status):
+        for learned in _of_complaint(Refusal(told(text), sent, profile), status):
             known = found.get(learned.name)
             found[learned.name] = learned if known is None else joined(known, learned)
     return tuple(found.values())
@@ -107,7 +110,8 @@ def guesses(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
     The likeliest shapes one by one, then the others together, so that no call needs more than `MAX_CORRECTIONS`.
     """
     texts = list(dict.fromkeys(complaints(body)))
-    vague = status in REFUSED and all(VAGUE.search(text) for text in texts)
+    # A router that finds nobody for a request says 404.
+    vague = (status in REFUSED or (status == _NOBODY and texts)) and all(VAGUE.search(text) for text in texts)
     if not vague or profile.get('compat_search_refusals') is False:
         return ()
     because = (texts or ['a refusal that says nothing'])[0][:200]

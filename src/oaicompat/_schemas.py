@@ -56,7 +56,7 @@ _PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r'must match JSON Schema draft 2020-12', _OLD_DRAFTS),
     (r'\bitems must be an object', ('prefixItems',)),
     (r'Pattern must start with', ('pattern',)),
-    (r'is not a valid format', ('format',)),
+    (r'is not a valid format|unknown format', ('format',)),
 )
 _ALIASES = {
     **dict.fromkeys(('$defs', 'definitions', '$anchor'), '$ref'),

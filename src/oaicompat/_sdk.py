@@ -88,7 +88,8 @@ class _Adapted:
     def __init__(self, inner: Any, adapt: Adapt) -> None:
         self._inner, self._adapt = inner, adapt
 
-    @property
+    @property  # type: ignore[misc]
+    @override
     def __class__(self) -> type[Any]:  # pydantic-ai asks whether it is Azure's
         kind: type[Any] = type(self._inner)
         return kind

@@ -25,9 +25,9 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError
-from oaicompat._complaints import complaints
 from oaicompat._strict import STRICT
 
 __all__ = ('is_retryable',)

@@ -47,8 +47,8 @@ from oaicompat._answers import (
 )
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
-from oaicompat._lessons import together
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
+from oaicompat._lessons import together
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapted as made_over
@@ -68,7 +68,6 @@ _RESOLVING = threading.RLock()
 class _Compatible(Model[AsyncOpenAI]):
     """What both models share; always stands in front of one of them."""
 
-    client: AsyncOpenAI
     _path = '/chat/completions'
 
     @misuse_explained()
@@ -185,12 +184,13 @@ class _Compatible(Model[AsyncOpenAI]):
         return super().prepare_messages(settled(messages, self.profile), model_request_parameters)
 
     @property
-    @override
     def client(self) -> AsyncOpenAI:
         """The client; while a request is made, one that sends what this server takes."""
-        client: AsyncOpenAI = super().client
+        client: AsyncOpenAI = cast(Any, super()).client
         profile = pinned_profile(self)
-        return client if profile is None or not adapts(profile) else adapting(client, partial(made_over, profile=profile))
+        return (
+            client if profile is None or not adapts(profile) else adapting(client, partial(made_over, profile=profile))
+        )
 
     async def _repaired(
         self, create: Callable[..., Awaitable[Any]], messages: list[ModelMessage], stream: bool, settings: Any,
