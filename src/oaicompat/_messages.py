@@ -355,12 +355,13 @@ def _reasoned(message: dict[str, Any], field: str) -> dict[str, Any]:
     own = message.get(field)
     texts = {key: _BLANK_LINE.join(_thoughts(message[key])) for key in (field, *REASONING) if key in message}
     text = next(filter(None, texts.values()), ' ' if _calls(message) else '')
-    if not text or (own and not texts[field]):  # nothing to say, or what only the server can read
-        return message
-    if not texts.get(field) or not isinstance(own, list if field == DETAILS else str):
-        own = [{'type': 'reasoning.text', 'text': text}] if field == DETAILS else text
     told = [key for key, said in texts.items() if key != field and (said or not message[key])]
-    return message if not told and own is message.get(field) else {**_without(message, *told), field: own}
+    # What has no text, such as encrypted details, is for the server to read.
+    stays = own and (not texts[field] or isinstance(own, list if field == DETAILS else str))
+    new = own if stays or not text else [{'type': 'reasoning.text', 'text': text}] if field == DETAILS else text
+    if new is own:
+        return _without(message, *told) if told else message
+    return {**_without(message, *told), field: new}
 
 
 def _thoughts(value: Any) -> Iterator[str]:
