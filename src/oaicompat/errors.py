@@ -113,10 +113,15 @@ def explained(
         error.message = f'{error.message.rstrip(".")} ({endpoint.shown})'
         error.args = (error.message,)
     if isinstance(error, ModelHTTPError) and (hint := _hint(error, endpoint)) and hint not in str(error):
-        error.hint = f'{error.hint}. {hint}' if error.hint else hint
-        error.message = f'{error.message}. {hint}'
-        error.args = (error.message,)
+        add_hint(error, hint)
     return error
+
+
+def add_hint(error: ModelHTTPError, hint: str) -> None:
+    """Put `hint` behind the error's words."""
+    error.hint = f'{error.hint}. {hint}' if error.hint else hint
+    error.message = f'{error.message}. {hint}'
+    error.args = (error.message,)
 
 
 def _code_behind(error: BaseException) -> str | None:
