@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from oaicompat import servers
-from oaicompat._lessons import MEMORY
+from oaicompat._memory import MEMORY
 
 pytest_plugins = ['oaicompat.testing.plugin']
 

@@ -20,7 +20,7 @@ from pytest_examples import CodeExample, EvalExample, find_examples
 import oaicompat
 from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, config, repairs, servers, testing
 from oaicompat._capabilities import Capabilities
-from oaicompat._lessons import RULES
+from oaicompat._rules import RULES
 from oaicompat.testing import Reply, ScriptedServer, completion, tool_call
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -121,7 +121,7 @@ def no_system(refusal: Refusal) -> Delta | None:
         return None
     if _shapes.late_system(refusal.sent) and refusal.profile.get('compat_late_system', 'asis') == 'asis':
         return {'compat_late_system': 'lift'}
-    return {'openai_system_prompt_role': 'user', 'compat_roles': 'alternate'}
+    return {'compat_system': 'user'}
 
 
 def late_system(refusal: Refusal) -> Delta | None:
@@ -160,7 +160,7 @@ def list_results(refusal: Refusal) -> Delta | None:
 
 
 def list_contents(refusal: Refusal) -> Delta | None:
-    return {'compat_text_content': 'string'} if _list_roles(refusal) else None
+    return {'compat_text_content': 'string'} if _list_roles(refusal) - {'tool'} else None
 
 
 # A complaint about the content of a message, or one that names no field at all; any other is about something else.

@@ -45,6 +45,7 @@ from oaicompat._answers import (
     with_repairs,
     without_faults,
 )
+from oaicompat._client import adapting
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
@@ -53,7 +54,7 @@ from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapted as made_over
 from oaicompat._requests import adapts
-from oaicompat._sdk import RepairedStream, adapting, headers_of
+from oaicompat._sdk import RepairedStream, headers_of
 from oaicompat._toolcalls import WHOLE
 from oaicompat.errors import misuse_explained
 from oaicompat.profile import CompatibleModelProfile, merged_over, pinned, pinned_profile, shown, split
