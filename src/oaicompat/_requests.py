@@ -26,10 +26,10 @@ def adapts(profile: Profile) -> bool:
     Args:
         profile: A profile with `compat_*` keys; other keys are ignored.
     """
-    return any(_is_set(profile.get(knob)) for knob, _ in ADAPTERS)
+    return any(_is_set(profile.get(knob)) for knob, *_ in ADAPTERS)
 
 
-def adapted(body: Body, profile: Profile) -> Body:
+def adapted(body: Body, profile: Profile, fired: set[str] | None = None) -> Body:
     """`body` in the shape that `profile` asks for; the same object where nothing changes.
 
     Neither `body` nor anything in it is written to; what did not change is shared. Adapting twice is adapting once.
@@ -38,10 +38,13 @@ def adapted(body: Body, profile: Profile) -> Body:
         body: The JSON body of `POST /chat/completions` (https://platform.openai.com/docs/api-reference/chat/create)
             or of `POST /responses` (https://platform.openai.com/docs/api-reference/responses/create).
         profile: A checked profile with `compat_*` keys; other keys are ignored.
+        fired: The names of the adaptations that changed anything are added to it.
     """
-    for knob, adapt in ADAPTERS:
+    for knob, name, adapt in ADAPTERS:
         if _is_set(profile.get(knob)):
-            body = adapt(body, profile)
+            before, body = body, adapt(body, profile)
+            if fired is not None and body is not before:
+                fired.add(name)
     return body
 
 
@@ -189,11 +192,6 @@ def _prompted(body: Body, text: str) -> Body | None:
 # Schemas
 
 
-def unstrict(body: Body, _: Profile) -> Body:
-    """No `strict` on tools, nor on the schema of the format."""
-    return _each_spec(body, lambda spec, _: _without(spec, 'strict') if 'strict' in spec else spec)
-
-
 def reschemed(body: Body, profile: Profile) -> Body:
     """The schemas of tools and of the format, rewritten."""
     # Only who sets this knob pays for the import.
@@ -233,23 +231,6 @@ def _with_spec(holder: Any, nest: str, change: Callable[[Mapping[str, Any], str]
 
 
 # Fields
-
-_LIMITS = ('max_tokens', 'max_completion_tokens')
-
-
-def limited(body: Body, profile: Profile) -> Body:
-    """The limit on tokens under the name that the server takes; if both are given, the value of that one counts.
-
-    On /responses it is `max_output_tokens` everywhere.
-    """
-    name = profile['compat_token_limit']
-    if name not in _LIMITS or 'messages' not in body:
-        return body
-    [other] = set(_LIMITS) - {name}
-    if other not in body:
-        return body
-    own = body.get(name)
-    return {**_without(body, other), name: body[other] if own is None else own}
 
 
 def omitted(body: Body, profile: Profile) -> Body:
@@ -297,7 +278,7 @@ def _with_messages(body: Body, change: Callable[[list[Any]], list[Any]]) -> Body
     return body if new is messages else {**body, 'messages': new}
 
 
-def _row(knob: str, **changes: Callable[[list[Any]], list[Any]]) -> tuple[str, Adapter]:
+def _row(knob: str, name: str, **changes: Callable[[list[Any]], list[Any]]) -> tuple[str, str, Adapter]:
     """A row of the table for a knob that changes messages: what each of its values does."""
 
     def adapt(body: Body, profile: Profile) -> Body:
@@ -305,37 +286,35 @@ def _row(knob: str, **changes: Callable[[list[Any]], list[Any]]) -> tuple[str, A
         change = changes.get(value) if isinstance(value, str) else None
         return body if change is None else _with_messages(body, change)
 
-    return knob, adapt
+    return knob, name, adapt
 
 
-ADAPTERS: tuple[tuple[str, Adapter], ...] = (
-    ('compat_named_tool_choice', unnamed_choice),
-    ('compat_required_tool_choice', unforced_choice),
+ADAPTERS: tuple[tuple[str, str, Adapter], ...] = (
+    ('compat_named_tool_choice', 'request.tool_choice', unnamed_choice),
+    ('compat_required_tool_choice', 'request.tool_choice', unforced_choice),
     # They may write a system message, which the knobs about those must see.
-    ('compat_json_object', no_json_object),
-    ('compat_json_schema', no_json_schema),
-    # A schema that went into the prompt is whole there: no grammar is made of it.
-    ('compat_strict', unstrict),
-    ('compat_schema', reschemed),
-    ('compat_token_limit', limited),
+    ('compat_json_object', 'request.output_format', no_json_object),
+    ('compat_json_schema', 'request.output_format', no_json_schema),
+    ('compat_schema', 'request.schema', reschemed),
     # A field that won't be sent, such as `messages.name`, must not keep two messages apart.
-    ('compat_omit', omitted),
+    ('compat_omit', 'request.omit', omitted),
     # Parts first, since what is left may be text alone; then which messages there are, and whose turn it is.
-    ('compat_echo_reasoning', echoed),
-    _row('compat_text_content', string=_messages.stringed),
-    _row('compat_tool_order', paired=_messages.paired),
-    _row('compat_late_system', lift=_messages.lifted, user=_messages.late_as_user),
-    _row('compat_system', user=_messages.folded),
-    _row('compat_roles', alternate=_messages.alternating),
-    _row('compat_after_tool', assistant=_messages.spoken_after_tool),
-    _row('compat_last_message', user=_messages.user_last),
+    ('compat_echo_reasoning', 'request.reasoning', echoed),
+    _row('compat_text_content', 'request.content', string=_messages.stringed),
+    _row('compat_tool_order', 'request.roles', paired=_messages.paired),
+    _row('compat_late_system', 'request.system', lift=_messages.lifted, user=_messages.late_as_user),
+    _row('compat_system', 'request.system', user=_messages.folded),
+    _row('compat_roles', 'request.roles', alternate=_messages.alternating),
+    _row('compat_after_tool', 'request.roles', assistant=_messages.spoken_after_tool),
+    _row('compat_last_message', 'request.roles', user=_messages.user_last),
     _row(
         'compat_assistant_content',
+        'request.assistant_content',
         null=_messages.contentless(content=None),
         empty=_messages.contentless(content=''),
         omit=_messages.contentless(),
     ),
     # Last, too: nothing above may bring a field back.
-    ('compat_omit', omitted),
+    ('compat_omit', 'request.omit', omitted),
 )
-"""The knobs, and the function of each, in the order in which they work on a body."""
+"""The knobs, the name of what each does, and its function, in the order in which they work on a body."""

@@ -40,6 +40,7 @@ from oaicompat._strict import STRICT, Check, repaired_fault
 _AMBIENT = ('organization', 'project', 'admin_api_key', 'webhook_secret')
 
 _QUOTED = 200
+_SERVER_ERROR = 500
 
 
 def isolate(client: AsyncOpenAI) -> None:
@@ -66,6 +67,23 @@ def sent_body(error: BaseException) -> dict[str, Any] | None:
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
+
+
+def stop_retries(client: AsyncOpenAI, hopeless: Callable[[bytes], bool]) -> None:
+    """Let the SDK send nothing again after a 5xx whose body is `hopeless`; by a hook, which is set once.
+
+    `hopeless` is asked for every such answer that the HTTP client gets, and so says no to those of others.
+    """
+    hooks = client._client.event_hooks
+    if any(getattr(hook, 'hopeless', None) is hopeless for hook in hooks['response']):
+        return
+
+    async def mark(response: Any) -> None:
+        if response.status_code >= _SERVER_ERROR and hopeless(await response.aread()):
+            response.headers['x-should-retry'] = 'false'
+
+    mark.hopeless = hopeless  # type: ignore[attr-defined]
+    client._client.event_hooks = {**hooks, 'response': [*hooks['response'], mark]}
 
 
 @contextmanager

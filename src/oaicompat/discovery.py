@@ -81,12 +81,19 @@ async def list_models(
     prefix = resolved.server.prefix if resolved.server else None
     endpoint = Endpoint(str(client.base_url).rstrip('/'), _ALL, prefix, resolved.withheld)
     own = not isinstance(provider, Provider)
-    settings = {'timeout': request_timeout(_CONNECT, _PATIENCE)} if own else {}
+    async with resolved.provider if own else nullcontext():
+        return await listed_by(client, endpoint, own_client=own)
+
+
+async def listed_by(client: AsyncOpenAI, endpoint: Endpoint, *, own_client: bool) -> list[ListedModel]:
+    """What `models_of()` gives, with our timeouts where the client is not the caller's own."""
+    settings = {'timeout': request_timeout(_CONNECT, _PATIENCE)} if own_client else {}
     try:
-        async with resolved.provider if own else nullcontext(), asyncio.timeout(_PATIENCE if own else None):
+        async with asyncio.timeout(_PATIENCE if own_client else None):
             return await models_of(client, endpoint, settings)
     except TimeoutError as error:
-        raise explained(ModelTimeoutError(_ALL, f'no list of models within {_PATIENCE:g} s'), endpoint) from error
+        told = ModelTimeoutError(endpoint.model, f'no list of models within {_PATIENCE:g} s')
+        raise explained(told, endpoint) from error
 
 
 def _prefix_or_url(name: str) -> tuple[str | None, str | None]:

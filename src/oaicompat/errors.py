@@ -7,6 +7,7 @@ where the cause is a wrong base URL or a key that was withheld.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -74,6 +75,15 @@ def _status_is_retryable(status: int, body: object) -> bool:
     if any(pattern.search(text) for text in texts for pattern in (_CONTEXT_LENGTH, _TEMPLATE)):
         return False
     return status in _RETRYABLE_STATUSES or status >= _SERVER_ERROR
+
+
+def is_hopeless(body: bytes) -> bool:
+    """Whether the body of a 5xx says that the same request would fail again."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        told = body.decode('utf-8', 'replace')
+    return not _status_is_retryable(_SERVER_ERROR, told)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
-from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -54,16 +54,21 @@ from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapted as made_over
 from oaicompat._requests import adapts
-from oaicompat._sdk import RepairedStream, headers_of
+from oaicompat._sdk import RepairedStream, headers_of, stop_retries
 from oaicompat._toolcalls import WHOLE
-from oaicompat.errors import misuse_explained
-from oaicompat.profile import CompatibleModelProfile, merged_over, pinned, pinned_profile, shown, split
+from oaicompat.discovery import ListedModel, listed_by, with_nearest
+from oaicompat.errors import is_hopeless, misuse_explained
+from oaicompat.profile import CompatibleModelProfile, in_request, merged_over, pin_of, pinned, shown, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
 
 _Streamed = TypeVar('_Streamed', bound='_ExplainedResponse')
 _UNRESOLVED: tuple[int, Mapping[str, Any]] = (-1, {})
 _RESOLVING = threading.RLock()
+
+
+def _hopeless(body: bytes) -> bool:
+    return in_request() and is_hopeless(body)
 
 
 class _Compatible(Model[AsyncOpenAI]):
@@ -146,8 +151,8 @@ class _Compatible(Model[AsyncOpenAI]):
     @override
     def profile(self) -> CompatibleModelProfile:  # the parent's is cached for good
         """The resolved profile: caller's over learned over server row over provider's."""
-        if (held := pinned_profile(self)) is not None:
-            return cast(CompatibleModelProfile, held)
+        if (pin := pin_of(self)) is not None:
+            return cast(CompatibleModelProfile, pin.profile)
         version, cached = self._resolved
         if version != self._endpoint.version:
             cached = self._resolve_profile()
@@ -188,10 +193,18 @@ class _Compatible(Model[AsyncOpenAI]):
     def client(self) -> AsyncOpenAI:
         """The client; while a request is made, one that sends what this server takes."""
         client: AsyncOpenAI = cast(Any, super()).client
-        profile = pinned_profile(self)
-        return (
-            client if profile is None or not adapts(profile) else adapting(client, partial(made_over, profile=profile))
-        )
+        pin = pin_of(self)
+        if pin is None or not adapts(pin.profile):
+            return client
+        return adapting(client, partial(made_over, profile=pin.profile, fired=pin.fired))
+
+    async def list_models(self) -> list[ListedModel]:
+        """The models that the server says it has; see `oaicompat.list_models`.
+
+        Raises:
+            ModelAPIError: If there is no list in the answer, or no answer.
+        """
+        return await listed_by(self.client, self._endpoint, own_client=self._own_client)
 
     async def _repaired(
         self, create: Callable[..., Awaitable[Any]], messages: list[ModelMessage], stream: bool, settings: Any,
@@ -202,14 +215,20 @@ class _Compatible(Model[AsyncOpenAI]):
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
             always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
             streamed = stream or (always and not responses)
-            facts = {'details': self._reads_details, 'own_client': self._own_client}
-            answer = Answer(self._endpoint, profile, settings, parameters, responses, names, **facts)
-            with pinned(self, profile):
+            with pinned(self, profile, names) as fired:
+                facts = {'details': self._reads_details, 'own_client': self._own_client}
+                answer = Answer(self._endpoint, profile, settings, parameters, responses, fired, **facts)
                 async with answer.deadline(stream=stream, streamed=streamed) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
                     return await answer.repaired(came, stream=stream)
 
-        return await adapted(self._endpoint, send, lambda news: self._settled_profile(messages, settings, news))
+        if self._own_client:
+            stop_retries(self.client, _hopeless)
+        try:
+            return await adapted(self._endpoint, send, lambda news: self._settled_profile(messages, settings, news))
+        except ModelHTTPError as error:
+            adapts_requests = self.profile.get('compat_adapt', 'on') != 'off'
+            raise await with_nearest(error, self.client, self._endpoint) if adapts_requests else error
 
     def _recognised(self, response: Any) -> list[str]:
         """The repairs of an answer that came whole; what it shows of its server is remembered."""

@@ -6,11 +6,11 @@ already, that key is the knob. Precedence: caller's profile, learned, server row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.profiles import ModelProfile, merge_profile
@@ -313,21 +313,40 @@ def _boolean(key: str, value: Any) -> bool:
     return text == 'true'
 
 
-# The profile that the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
-_PINNED: ContextVar[tuple[object, Mapping[str, Any]] | None] = ContextVar('oaicompat_pinned_profile', default=None)
+class Pin(NamedTuple):
+    """What the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
+
+    Attributes:
+        model: The model that makes it.
+        profile: The profile that it is made with.
+        fired: Names of the adaptations that changed it.
+    """
+
+    model: object
+    profile: Mapping[str, Any]
+    fired: set[str]
+
+
+_PINNED: ContextVar[Pin | None] = ContextVar('oaicompat_pinned', default=None)
 
 
 @contextmanager
-def pinned(model: object, profile: Mapping[str, Any]) -> Iterator[None]:
-    """Hold `model` to `profile` meanwhile."""
-    token = _PINNED.set((model, profile))
+def pinned(model: object, profile: Mapping[str, Any], fired: Iterable[str] = ()) -> Iterator[set[str]]:
+    """Hold `model` to `profile` meanwhile; gives the names of the adaptations that fire."""
+    pin = Pin(model, profile, set(fired))
+    token = _PINNED.set(pin)
     try:
-        yield
+        yield pin.fired
     finally:
         _PINNED.reset(token)
 
 
-def pinned_profile(model: object) -> Mapping[str, Any] | None:
-    """The profile that `model` is held to, if it is."""
-    held = _PINNED.get()
-    return held[1] if held is not None and held[0] is model else None
+def pin_of(model: object) -> Pin | None:
+    """What `model` is held to, if it is."""
+    pin = _PINNED.get()
+    return pin if pin is not None and pin.model is model else None
+
+
+def in_request() -> bool:
+    """Whether a request of ours is under way."""
+    return _PINNED.get() is not None
