@@ -384,6 +384,12 @@ SYSTEMS: dict[str, Row] = {
         LIFT,
         chat(said('system', 5), said('system', 'A'), HI, said('system', {'x': 1})),
     ),
+    'lift, one object again and again': (
+        chat(SYSTEM, HI, SYSTEM, SYSTEM),
+        LIFT,
+        chat(said('system', 'Be kind.\n\nBe kind.\n\nBe kind.'), HI),
+    ),
+    'lift, one object, none leads': (chat(HI, SYSTEM, SYSTEM), LIFT, chat(said('system', 'Be kind.\n\nBe kind.'), HI)),
     'lift, none late': (chat(SYSTEM, SYSTEM, HI), LIFT, None),
     'late as user': (
         chat(SYSTEM, HI, said('system', [text('A')], name='x'), None, said('developer', 'B')),
@@ -760,7 +766,7 @@ def spoilt(draw: st.DrawFn) -> Fields:
     return body
 
 
-@settings(max_examples=4000)
+@settings(max_examples=400)
 @given(spoilt() | every_body, profiles)
 def test_any_body(body: Fields, profile: Fields) -> None:
     """Nothing raises, nothing is written to, and once is enough."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Set
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -36,10 +36,18 @@ from oaicompat._envelope import FailureError
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
-from oaicompat._sdk import RepairedStream, as_completion, as_response, is_connecting, request_timeout
+from oaicompat._sdk import (
+    RepairedStream,
+    as_completion,
+    as_response,
+    is_connecting,
+    request_timeout,
+    retry_never,
+)
 from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, repaired_fault, response_fault
 from oaicompat._thinking import KNOWN_TAGS, Tags
-from oaicompat.errors import explained, wrong_url
+from oaicompat.errors import explained, is_hopeless, wrong_url
+from oaicompat.profile import Pin, current_pin
 from oaicompat.repairs import REPAIRS as _ALL
 
 logger = logging.getLogger('oaicompat')
@@ -57,23 +65,31 @@ class Answer:
 
     Attributes:
         endpoint: Where the request went.
-        profile: The profile that it was made with.
+        pin: The profile that it was made with, what was adapted, and what came.
         settings: Its settings.
         parameters: Its parameters; the offered tools are among them.
         responses: Whether it went to `/responses`.
-        adapted: Names of the adaptations that made the server take it.
         details: Whether `reasoning_details` are ours to read.
         own_client: Whether the client is ours, and not the caller's.
     """
 
     endpoint: Endpoint
-    profile: Profile
+    pin: Pin
     settings: Mapping[str, Any]
     parameters: ModelRequestParameters
     responses: bool = False
-    adapted: frozenset[str] = frozenset()
     details: bool = True
     own_client: bool = True
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that the request was made with."""
+        return self.pin.profile
+
+    @property
+    def adapted(self) -> Set[str]:
+        """Names of the adaptations that made the server take it."""
+        return self.pin.fired
 
     @property
     def _limits(self) -> bool:
@@ -152,13 +168,14 @@ class Answer:
         repairs: set[str] = set()
         whole = repair_response if self.responses else repair_completion
         try:
-            body = self._body(came, repairs)
+            wire = self._wire(came)
+            body = self._body(wire, repairs)
             fixed = whole(body, self._context, repairs)
         except FailureError as failure:
             raise self._error(failure, came)  # noqa: B904  # it has its cause
         except IncompleteError as cut:
             raise explained(ModelConnectionError(self.endpoint.model, str(cut)), self.endpoint) from cut
-        if self._strict and (fault := self._deviation(body, repairs)) is not None:
+        if self._strict and (fault := self._deviation(wire, body, repairs)) is not None:
             raise explained(ModelAPIError(self.endpoint.model, f'{STRICT}{fault}'), self.endpoint)
         if fixed is body and not repairs and not self.adapted and not isinstance(came, str):
             return came
@@ -166,9 +183,20 @@ class Answer:
         made = as_response if self.responses else as_completion
         return made({**fixed, _CARRIED: sorted(repairs | self.adapted)})
 
-    def _deviation(self, body: Mapping[str, Any], repairs: set[str]) -> str | None:
+    def _wire(self, came: ChatCompletion | Response | str) -> dict[str, Any] | ChatCompletion | Response | str:
+        """`came`, or in strict reading what it was made of, since the SDK makes numbers of texts."""
+        seen = self.pin.response if self._strict else None
+        if seen is None or not seen.is_closed:
+            return came
+        try:
+            sent = json.loads(seen.text)
+        except (ValueError, RecursionError):
+            return str(seen.text)
+        return sent if isinstance(sent, dict) else came
+
+    def _deviation(self, wire: object, body: Mapping[str, Any], repairs: set[str]) -> str | None:
         fault = (response_fault if self.responses else completion_fault)(body)
-        return fault or repaired_fault(repairs)
+        return fault or repaired_fault(repairs) or ('the body is no JSON document' if isinstance(wire, str) else None)
 
     def _learn(self, repairs: Iterable[str]) -> None:
         """Take what a stream taught."""
@@ -187,7 +215,9 @@ class Answer:
             logger.debug('%s at %s: %s. Seen: %s. Done: %s', *facts)
             span.add_event(f'oaicompat.{name}', {'oaicompat.done': repair.done})
 
-    def _body(self, came: ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:
+    def _body(self, came: dict[str, Any] | ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:
+        if isinstance(came, dict):
+            return came
         if not isinstance(came, str):
             # What was not sent is not there; what was sent is as it was, of whatever type.
             return came.model_dump(exclude_unset=True, warnings=False)
@@ -219,7 +249,8 @@ class Answer:
         error = _model_errors.stream_error(self.endpoint.model, message, fields)
         error.in_stream = False
         error.__cause__ = failure
-        return explained(error, self.endpoint, retryable=retryable)
+        headers = self.pin.response.headers if self.pin.response is not None else None
+        return explained(error, self.endpoint, retryable=retryable, headers=headers)
 
     @property
     def _strict(self) -> bool:
@@ -317,6 +348,17 @@ def errors_explained(
         raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
 
 
+async def see(response: Any) -> None:
+    """Keep a response to a request of ours, and let nothing be sent again that would fail again."""
+    pin = current_pin()
+    if pin is None:
+        return
+    pin.response = response
+    if response.status_code >= _SERVER_ERROR and is_hopeless(await response.aread()):
+        retry_never(response)
+
+
+_SERVER_ERROR = 500
 _MISSING = {'connect': 'connection', 'idle': 'event'}
 _PATIENCE = 600.0
 _CONNECT = 30.0

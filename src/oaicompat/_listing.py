@@ -247,7 +247,8 @@ def says_unknown_model(texts: Iterable[str], *, status: int, model: str) -> bool
     """
     said: Iterator[str] = (text.lower() for text in texts)
     if status == _NOT_FOUND:
-        return any('model' in text or model.lower() in text for text in said)
+        name = re.compile(rf'(?<!\w){re.escape(model.lower())}(?!\w)')
+        return any('model' in text or name.search(text) for text in said)
     return status == _BAD_REQUEST and any(_UNKNOWN.search(text) for text in said)
 
 

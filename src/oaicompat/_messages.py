@@ -117,13 +117,11 @@ def lifted(messages: Messages) -> Messages:
         return messages
     moved = set(map(id, late))
     rest = [message for message in messages[count:] if id(message) not in moved]
-    *before, lead = (
-        messages[:count] if count and _content_is_known(messages[count - 1]) else [*messages[:count], late[0]]
-    )
+    at = count - 1 if count and _content_is_known(messages[count - 1]) else count
+    lead = messages[at] if at < count else late.pop(0)
     for message in late:
-        if message is not lead:
-            lead = {**lead, 'content': _joined(lead.get('content'), _plain(message.get('content')))}
-    return [*before, lead, *rest]
+        lead = {**lead, 'content': _joined(lead.get('content'), _plain(message.get('content')))}
+    return [*messages[:at], lead, *rest]
 
 
 def late_as_user(messages: Messages) -> Messages:

@@ -267,8 +267,6 @@ def echoed(body: Body, profile: Profile) -> Body:
     if field == 'never' and 'messages' not in body and isinstance(items, list):
         kept = [item for item in items if not isinstance(item, dict) or item.get('type') != 'reasoning']
         return body if len(kept) == len(items) else {**body, 'input': kept}
-    if not isinstance(field, str):
-        return body
     return _with_messages(body, _messages.unreasoned if field == 'never' else lambda m: _messages.reasoned(m, field))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from time import monotonic
@@ -40,7 +40,6 @@ from oaicompat._strict import STRICT, Check, repaired_fault
 _AMBIENT = ('organization', 'project', 'admin_api_key', 'webhook_secret')
 
 _QUOTED = 200
-_SERVER_ERROR = 500
 
 
 def isolate(client: AsyncOpenAI) -> None:
@@ -69,21 +68,19 @@ def sent_body(error: BaseException) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-def stop_retries(client: AsyncOpenAI, hopeless: Callable[[bytes], bool]) -> None:
-    """Let the SDK send nothing again after a 5xx whose body is `hopeless`; by a hook, which is set once.
+def watch(client: AsyncOpenAI, see: Callable[[Any], Awaitable[None]]) -> None:
+    """Let `see` have each response that the HTTP client of `client` gets, before the SDK does.
 
-    `hopeless` is asked for every such answer that the HTTP client gets, and so says no to those of others.
+    Others may use the same HTTP client: `see` has to know whose response it is.
     """
     hooks = client._client.event_hooks
-    if any(getattr(hook, 'hopeless', None) is hopeless for hook in hooks['response']):
-        return
+    if see not in hooks['response']:
+        client._client.event_hooks = {**hooks, 'response': [*hooks['response'], see]}
 
-    async def mark(response: Any) -> None:
-        if response.status_code >= _SERVER_ERROR and hopeless(await response.aread()):
-            response.headers['x-should-retry'] = 'false'
 
-    mark.hopeless = hopeless  # type: ignore[attr-defined]
-    client._client.event_hooks = {**hooks, 'response': [*hooks['response'], mark]}
+def retry_never(response: Any) -> None:
+    """Let the SDK send nothing again after `response`, whatever its status."""
+    response.headers['x-should-retry'] = 'false'
 
 
 @contextmanager
@@ -235,8 +232,12 @@ class RepairedStream(AsyncStream[Any]):
     def _chunks(self, data: bytes) -> Iterator[dict[str, Any]]:
         """The repaired chunks in what arrived; nothing stands for the end."""
         feed = self._repair.feed
-        for event in self._events.feed(data) if data else self._events.finish():
-            for value in read_values(event, self.repairs):
+        events = self._events.feed(data) if data else self._events.finish()
+        for number, event in enumerate(events):
+            values = read_values(event, self.repairs)
+            if self._strict is not None:
+                self._check_event(event, values, last=number + 1 == len(events))
+            for value in values:
                 self._seen = True
                 if value is DONE:
                     self._announced = True
@@ -310,6 +311,13 @@ class RepairedStream(AsyncStream[Any]):
         fault = self._strict(value) if self._strict is not None and isinstance(value, dict) else None
         if (fault := fault or repaired_fault(self.repairs)) is not None:
             self._deviate(f'event {self._count}: {fault}, in {json.dumps(value, ensure_ascii=False)[:_QUOTED]}')
+
+    def _check_event(self, event: Event, values: list[Any], *, last: bool) -> None:
+        said = event.data.strip()
+        if DONE in values and (said != '[DONE]' or not last):
+            self._deviate(f'expected nothing behind `[DONE]` and got {said[len("[DONE]") :].strip()[:_QUOTED]!r}')
+        if not values:
+            self._deviate(f'expected a JSON object in each event and got {said[:_QUOTED]!r}')
 
     def _check_end(self) -> None:
         if not self._repair.finished:

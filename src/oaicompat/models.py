@@ -41,6 +41,7 @@ from oaicompat._answers import (
     errors_explained,
     name_repairs,
     parent_profile,
+    see,
     taken_repairs,
     with_repairs,
     without_faults,
@@ -54,21 +55,17 @@ from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapted as made_over
 from oaicompat._requests import adapts
-from oaicompat._sdk import RepairedStream, headers_of, stop_retries
+from oaicompat._sdk import RepairedStream, headers_of, watch
 from oaicompat._toolcalls import WHOLE
 from oaicompat.discovery import ListedModel, listed_by, with_nearest
-from oaicompat.errors import is_hopeless, misuse_explained
-from oaicompat.profile import CompatibleModelProfile, in_request, merged_over, pin_of, pinned, shown, split
+from oaicompat.errors import misuse_explained
+from oaicompat.profile import CompatibleModelProfile, merged_over, pin_of, pinned, shown, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
 
 _Streamed = TypeVar('_Streamed', bound='_ExplainedResponse')
 _UNRESOLVED: tuple[int, Mapping[str, Any]] = (-1, {})
 _RESOLVING = threading.RLock()
-
-
-def _hopeless(body: bytes) -> bool:
-    return in_request() and is_hopeless(body)
 
 
 class _Compatible(Model[AsyncOpenAI]):
@@ -215,20 +212,21 @@ class _Compatible(Model[AsyncOpenAI]):
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
             always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
             streamed = stream or (always and not responses)
-            with pinned(self, profile, names) as fired:
+            with pinned(self, profile, names) as pin:
                 facts = {'details': self._reads_details, 'own_client': self._own_client}
-                answer = Answer(self._endpoint, profile, settings, parameters, responses, fired, **facts)
+                answer = Answer(self._endpoint, pin, settings, parameters, responses, **facts)
                 async with answer.deadline(stream=stream, streamed=streamed) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
                     return await answer.repaired(came, stream=stream)
 
         if self._own_client:
-            stop_retries(self.client, _hopeless)
+            watch(self.client, see)
         try:
             return await adapted(self._endpoint, send, lambda news: self._settled_profile(messages, settings, news))
         except ModelHTTPError as error:
-            adapts_requests = self.profile.get('compat_adapt', 'on') != 'off'
-            raise await with_nearest(error, self.client, self._endpoint) if adapts_requests else error
+            if self.profile.get('compat_adapt', 'on') != 'off':
+                await with_nearest(error, self.client, self._endpoint)
+            raise
 
     def _recognised(self, response: Any) -> list[str]:
         """The repairs of an answer that came whole; what it shows of its server is remembered."""

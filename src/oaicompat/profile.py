@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.profiles import ModelProfile, merge_profile
@@ -313,30 +314,33 @@ def _boolean(key: str, value: Any) -> bool:
     return text == 'true'
 
 
-class Pin(NamedTuple):
+@dataclass
+class Pin:
     """What the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
 
     Attributes:
         model: The model that makes it.
         profile: The profile that it is made with.
         fired: Names of the adaptations that changed it.
+        response: The newest HTTP response to it, if the client lets us see it.
     """
 
     model: object
     profile: Mapping[str, Any]
-    fired: set[str]
+    fired: set[str] = field(default_factory=set)
+    response: Any = None
 
 
 _PINNED: ContextVar[Pin | None] = ContextVar('oaicompat_pinned', default=None)
 
 
 @contextmanager
-def pinned(model: object, profile: Mapping[str, Any], fired: Iterable[str] = ()) -> Iterator[set[str]]:
-    """Hold `model` to `profile` meanwhile; gives the names of the adaptations that fire."""
+def pinned(model: object, profile: Mapping[str, Any], fired: Iterable[str] = ()) -> Iterator[Pin]:
+    """Hold `model` to `profile` meanwhile."""
     pin = Pin(model, profile, set(fired))
     token = _PINNED.set(pin)
     try:
-        yield pin.fired
+        yield pin
     finally:
         _PINNED.reset(token)
 
@@ -347,6 +351,6 @@ def pin_of(model: object) -> Pin | None:
     return pin if pin is not None and pin.model is model else None
 
 
-def in_request() -> bool:
-    """Whether a request of ours is under way."""
-    return _PINNED.get() is not None
+def current_pin() -> Pin | None:
+    """What the request under way is held to, if it is one of ours."""
+    return _PINNED.get()
