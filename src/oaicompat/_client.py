@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from openai import APIStatusError, APITimeoutError, AsyncOpenAI, NotGiven, Omit, OpenAIError
+from pydantic_ai.exceptions import UserError
 from typing_extensions import override
 
 _ASKING_TIMEOUT = 10.0
@@ -48,7 +49,10 @@ class _Adapted:
         options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
         extra = arguments.pop('extra_body', None) or {}
         body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
-        adapted = self._adapt(body)
+        try:
+            adapted = self._adapt(body)
+        except ValueError as error:
+            raise UserError(f"the request can't be made as this server wants it: {error}") from error
         if adapted is body:
             return await self._inner.create(**arguments, **options, extra_body=extra or None)
         named = {key: adapted[key] for key in _FIRST if key in adapted}

@@ -12,6 +12,7 @@ from typing import Any
 
 from oaicompat import _shapes
 from oaicompat._complaints import complaints
+from oaicompat._requests import ADAPTERS, adapted
 from oaicompat._rules import CALLERS_FAULT, REFUSED, RULES, VAGUE
 from oaicompat._schemas import keywords_in
 from oaicompat._teachings import Refusal, told
@@ -69,7 +70,7 @@ def _of_complaint(refusal: Refusal, status: int) -> tuple[Lesson, ...]:
     for rule in RULES:
         if status in rule.statuses and rule.complaint.search(refusal.complaint):
             news = _news(rule.teaches(refusal) or {}, refusal.profile)
-            if news:
+            if news and _helps(news, refusal.sent, refusal.profile):
                 return (Lesson(rule.name, news, refusal.complaint[:200]),)
     return ()
 
@@ -77,6 +78,19 @@ def _of_complaint(refusal: Refusal, status: int) -> tuple[Lesson, ...]:
 def _news(delta: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
     """What of `delta` the profile does not say yet; tuples grow by what is new in them."""
     return {key: merged(profile.get(key), value) for key, value in delta.items() if not says(profile, key, value)}
+
+
+def _helps(news: Mapping[str, Any], sent: _shapes.Body, profile: Mapping[str, Any]) -> bool:
+    """Whether the next request would be another one."""
+    if not news.keys() <= _BODY_KNOBS:
+        return True  # pydantic-ai's mapping reads it
+    try:
+        return adapted(sent, {**profile, **news}) is not sent
+    except ValueError:  # a schema that can't be written otherwise
+        return False
+
+
+_BODY_KNOBS = {knob for knob, *_ in ADAPTERS}
 
 
 def says(profile: Mapping[str, Any], key: str, value: object) -> bool:
@@ -115,7 +129,8 @@ def guesses(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
     if not vague or profile.get('compat_search_refusals') is False:
         return ()
     because = (texts or ['a refusal that says nothing'])[0][:200]
-    steps = [news for delta in _candidates(sent) if (news := _news(delta, profile))]
+    candidates = (_news(delta, profile) for delta in _candidates(sent))
+    steps = [news for news in candidates if news and _helps(news, sent, profile)]
     last = MAX_CORRECTIONS - 1
     if len(steps) > MAX_CORRECTIONS:
         rest = {key: value for step in steps[last:] for key, value in step.items()}

@@ -199,7 +199,10 @@ def reschemed(body: Body, profile: Profile) -> Body:
 
     def change(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         schema = spec.get(key)
-        new = rewritten(schema, profile['compat_schema']) if isinstance(schema, dict) else schema
+        try:
+            new = rewritten(schema, profile['compat_schema']) if isinstance(schema, dict) else schema
+        except ValueError as error:
+            raise ValueError(f'the schema of `{spec.get("name")}`: {error}') from error
         return spec if new is schema else {**spec, key: new}
 
     return _each_spec(body, change)
