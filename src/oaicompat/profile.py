@@ -102,8 +102,8 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     Default: `True`. Source: https://github.com/llm-exe/llm-exe/issues/662."""
 
     compat_schema: tuple[str, ...]
-    """Keywords of JSON Schema that the server refuses, and other rewrites of schemas; see the reference. Default: none.
-    Source: https://github.com/zed-industries/zed/issues/44875."""
+    """Keywords of JSON Schema that the server refuses, and other rewrites of schemas; the page of knobs has all names.
+    Default: none. Source: https://github.com/zed-industries/zed/issues/44875."""
 
     compat_assistant_content: Literal['parent', 'null', 'empty', 'omit']
     """What an assistant message with tool calls and no text has for content: as pydantic-ai sends it, `null`, `''`, or
@@ -114,8 +114,8 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     https://github.com/0x676e67/duckai/issues/16."""
 
     compat_late_system: Literal['asis', 'lift', 'user']
-    """Where a system message goes that stands behind another one: `'lift'` joins it to the first, `'user'` makes it a
-    user message. Default: `'asis'`. Source: https://github.com/openclaw/openclaw/issues/19386."""
+    """Where a system message goes that is not at the beginning: `'lift'` joins it to the one that is, `'user'` makes it
+    a user message. Default: `'asis'`. Source: https://github.com/openclaw/openclaw/issues/19386."""
 
     compat_system: Literal['asis', 'user']
     """`'user'` puts system messages in front of what the next user message says, for models without that role. Default:

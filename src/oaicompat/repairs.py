@@ -1,37 +1,18 @@
 """The registry of repairs: for each name, what was seen in the wild, what is done, and why that is safe.
 
-`ModelResponse.provider_details['oaicompat']` lists the names that fired. The documentation's page is made from here.
+The rows about requests are in `_adaptations.py`. `ModelResponse.provider_details['oaicompat']` lists the names that
+fired. The documentation's page is made from here.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from oaicompat._adaptations import ADAPTATIONS
+from oaicompat._entry import GITHUB as _ISSUES
+from oaicompat._entry import Repair
 
-_ISSUES = 'https://github.com/'
+__all__ = ('REPAIRS', 'Repair')
 
-
-class Repair(NamedTuple):
-    """One repair.
-
-    Attributes:
-        name: Its stable name.
-        seen: What servers send, and a link to where that was reported.
-        done: What is made of it.
-        safe: Why nothing right can be spoiled.
-    """
-
-    name: str
-    seen: str
-    done: str
-    safe: str
-
-    @property
-    def kind(self) -> str:
-        """What is sent, without the link."""
-        return self.seen.partition(f' ({_ISSUES}')[0]
-
-
-REPAIRS: tuple[Repair, ...] = (
+_ANSWERS: tuple[Repair, ...] = (
     Repair(
         'choices.merged',
         f'The text in one choice, the call in another ({_ISSUES}BerriAI/litellm/pull/33931).',
@@ -132,18 +113,6 @@ REPAIRS: tuple[Repair, ...] = (
         f'({_ISSUES}vllm-project/vllm/issues/27755).',
         'Its text is moved to the field that is read.',
         'Only where that field is empty.',
-    ),
-    Repair(
-        'request.stream',
-        f'A server that only streams ({_ISSUES}FoundationAgents/OpenManus/issues/330).',
-        'The answer is streamed and put together.',
-        'Only with `compat_stream`, or after a refusal that said so.',
-    ),
-    Repair(
-        'request.tool_return',
-        f'A server that refuses a list as the content of a tool message ({_ISSUES}vllm-project/vllm/issues/39614).',
-        'The texts of the list are joined, and the request is sent again.',
-        'Only after a refusal that named that shape; remembered for this model.',
     ),
     Repair(
         'responses.event',
@@ -358,4 +327,6 @@ REPAIRS: tuple[Repair, ...] = (
         'A total that comes once is counted once.',
     ),
 )
-"""All repairs, by name."""
+
+REPAIRS: tuple[Repair, ...] = tuple(sorted((*_ANSWERS, *ADAPTATIONS)))
+"""All repairs of answers and adaptations of requests, by name."""
