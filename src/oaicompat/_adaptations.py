@@ -68,7 +68,7 @@ ADAPTATIONS: tuple[Repair, ...] = (
         'request.search',
         f'A refusal that names nothing ({_ISSUES}RooCodeInc/Roo-Code/issues/504).',
         'The shapes that servers refuse most often are changed, one after the other, in at most three more requests.',
-        'Only shapes that the request used, none that you set yourself; kept only if it helped.',
+        'Only shapes that the request used, and no setting of yours; kept only if it helped.',
     ),
     Repair(
         'request.stream',
@@ -93,7 +93,7 @@ ADAPTATIONS: tuple[Repair, ...] = (
         'request.tool_call_ids',
         'A server that takes only certain ids of tool calls, such as nine letters or digits '
         f'({_ISSUES}anomalyco/opencode/issues/1680).',
-        'Nine letters or digits stand for each id.',
+        'Nine letters or digits stand for each other id.',
         'The same in the call, in its result and in every request.',
     ),
     Repair(
