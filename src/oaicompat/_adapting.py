@@ -49,26 +49,42 @@ class _Tries:
     def correct(self, profile: Profile, error: ModelHTTPError) -> bool:
         """Whether `error` says what to change, or leaves something to try."""
         self.first = self.first or error
-        if self._corrections == MAX_CORRECTIONS:
-            return False
-        self._corrections += 1
         if learned := self.endpoint.lessons(profile, error):
             self.learned += [(lesson, error) for lesson in learned]
-            return True
-        if self._guesses is None:
-            self._guesses = list(self.endpoint.guesses(profile, error))
-        if not self._guesses:
-            return False
-        # A guess that did not help is taken back.
-        kept = [pair for pair in self.learned if pair[0].name != SEARCH]
-        self.learned = [*kept, (self._guesses.pop(0), error)]
-        return True
+        elif self._is_refusal(error):
+            for guess in self._take_back():
+                self.endpoint.rule_out(guess)
+            if self._guesses is None:
+                self._guesses = list(self.endpoint.guesses(profile, error))
+            learned = self._guess(error)
+        self._corrections += 1
+        return bool(learned) and self._corrections <= MAX_CORRECTIONS
+
+    def skip(self, lesson: Lesson, error: ModelHTTPError) -> bool:
+        """Whether there is something else to try than `lesson`, which the caller's own profile overrules."""
+        return lesson.name == SEARCH and bool(self._take_back()) and bool(self._guess(error))
+
+    def _guess(self, error: ModelHTTPError) -> tuple[Lesson, ...]:
+        """The next guess, if there is one."""
+        guess = self._guesses.pop(0) if self._guesses else None
+        if guess is None:
+            return ()
+        self.learned.append((guess, error))
+        return (guess,)
+
+    def _take_back(self) -> list[Lesson]:
+        """Guesses that are not to be made any more."""
+        guessed = [lesson for lesson, _ in self.learned if lesson.name == SEARCH]
+        self.learned = [pair for pair in self.learned if pair[0].name != SEARCH]
+        return guessed
+
+    def _is_refusal(self, error: ModelHTTPError) -> bool:
+        refused = error.status_code in REFUSED or error.status_code == (self.first or error).status_code
+        return refused and not is_callers_fault(complaints(error.body))
 
     def told(self, error: ModelHTTPError) -> ModelHTTPError:
         """The error to raise: another refusal of the same request says less than the first; any other is news."""
-        if self.first is None or error.status_code not in REFUSED | {self.first.status_code}:
-            return error
-        return error if is_callers_fault(complaints(error.body)) else self.first
+        return self.first if self.first is not None and self._is_refusal(error) else error
 
 
 async def adapted(
@@ -90,7 +106,10 @@ async def adapted(
     while True:
         profile = await settled(tries.delta)
         if tries.first is not None and (overruled := _overruled(tries, profile)) is not None:
-            tries.first.add_note(overruled)
+            if tries.skip(overruled, tries.first):
+                continue
+            if overruled.name != SEARCH:
+                tries.first.add_note(f'oaicompat: {knobs_of(overruled)} would answer this refusal, but {_OWN}')
             raise explained(tries.first, endpoint)
         try:
             answer = await send(profile, tries.names)
@@ -106,10 +125,12 @@ async def adapted(
         return answer
 
 
-def _overruled(tries: _Tries, profile: Profile) -> str | None:
-    """What to say where the caller's own profile stands against a lesson: then it could not help."""
+def _overruled(tries: _Tries, profile: Profile) -> Lesson | None:
+    """A lesson that the caller's own profile stands against: it could not help."""
     for lesson, _ in tries.learned:
         if not all(says(profile, key, value) for key, value in lesson.profile.items()):
-            knobs = knobs_of(lesson)
-            return f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise"
+            return lesson
     return None
+
+
+_OWN = "this model's own profile says otherwise"

@@ -33,6 +33,7 @@ from oaicompat import _urls
 from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
+from oaicompat._lessons import teaches
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
@@ -354,8 +355,10 @@ async def see(response: Any) -> None:
     if pin is None:
         return
     pin.response = response
-    if response.status_code >= _SERVER_ERROR and is_hopeless(await response.aread()):
-        retry_never(response)
+    if response.status_code >= _SERVER_ERROR:
+        body = await response.aread()
+        if is_hopeless(body) or teaches(pin.profile, response.request.content, response.status_code, body):
+            retry_never(response)
 
 
 _SERVER_ERROR = 500

@@ -52,7 +52,9 @@ class _Adapted:
         try:
             adapted = self._adapt(body)
         except ValueError as error:
-            raise UserError(f"the request can't be made as this server wants it: {error}") from error
+            misuse: Any = UserError(f"the request can't be made as this server wants it: {error}")
+            misuse.retryable = False
+            raise misuse from error
         if adapted is body:
             return await self._inner.create(**arguments, **options, extra_body=extra or None)
         named = {key: adapted[key] for key in _FIRST if key in adapted}

@@ -92,8 +92,14 @@ class Endpoint:
         return self._read(lessons, profile, error)
 
     def guesses(self, profile: Profile, error: ModelHTTPError) -> tuple[Lesson, ...]:
-        """What to try, one after the other, where `error` names nothing."""
-        return self._read(guesses, profile, error)
+        """What to try, one after the other, where `error` names nothing; never what did not help before."""
+        return tuple(
+            guess for guess in self._read(guesses, profile, error) if not MEMORY.ruled_out(self.url, self.model, guess)
+        )
+
+    def rule_out(self, guess: Lesson) -> None:
+        """Keep that a guess did not help."""
+        MEMORY.rule_out(self.url, self.model, guess)
 
     def _read(
         self, read: Callable[[Profile, Any, int, object], tuple[Lesson, ...]], profile: Profile, error: ModelHTTPError

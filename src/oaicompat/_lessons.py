@@ -6,6 +6,7 @@ a lesson can't repeat itself.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,15 @@ def lessons(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
             known = found.get(learned.name)
             found[learned.name] = learned if known is None else joined(known, learned)
     return tuple(found.values())
+
+
+def teaches(profile: Mapping[str, Any], sent: bytes, status: int, body: bytes) -> bool:
+    """Whether a refusal teaches anything, by what stands on the wire."""
+    try:
+        request, refusal = json.loads(sent), json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(request, dict) and bool(lessons(profile, request, status, refusal))
 
 
 def is_callers_fault(texts: Iterable[str]) -> bool:
@@ -123,7 +133,7 @@ def guesses(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
 
     The likeliest shapes one by one, then the others together, so that no call needs more than `MAX_CORRECTIONS`.
     """
-    texts = list(dict.fromkeys(complaints(body)))
+    texts = [text for text in dict.fromkeys(complaints(body)) if text.strip()]
     # A router that finds nobody for a request says 404.
     vague = (status in REFUSED or (status == _NOBODY and texts)) and all(VAGUE.search(text) for text in texts)
     if not vague or profile.get('compat_search_refusals') is False:

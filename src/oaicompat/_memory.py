@@ -16,6 +16,7 @@ from oaicompat._lessons import Lesson, joined, says, together
 class _Entry:
     lessons: dict[str, Lesson] = field(default_factory=dict)
     version: int = 0
+    ruled_out: set[str] = field(default_factory=set)  # guesses that did not help
 
 
 class Memory:
@@ -68,6 +69,16 @@ class Memory:
             if entry is not None and entry.lessons.pop(name, None) is not None:
                 self._version += 1
                 entry.version = self._version
+
+    def rule_out(self, endpoint: str, model: str, guess: Lesson) -> None:
+        """Keep that `guess` did not help."""
+        with self._lock:
+            self._entries.setdefault((endpoint, model), _Entry()).ruled_out.add(repr(guess.profile))
+
+    def ruled_out(self, endpoint: str, model: str, guess: Lesson) -> bool:
+        """Whether `guess` did not help before."""
+        entry = self._entries.get((endpoint, model))
+        return entry is not None and repr(guess.profile) in entry.ruled_out
 
     def forget(self, endpoint: str, model: str) -> None:
         """Drop what was learned for `endpoint` and `model`, and what kind of server the endpoint was taken for."""

@@ -294,7 +294,7 @@ ROWS = (
         url_vars=('MINIMAX_BASE_URL',),
         evidence='https://platform.minimaxi.com/docs/api-reference/text-openai-api',
         profile=CompatibleModelProfile(compat_late_system='lift'),
-        known='Refuses a system message behind another one (https://github.com/BigPizzaV3/CodexPlusPlus/issues/267).',
+        known='Refuses a system message anywhere but at the beginning (https://github.com/BigPizzaV3/CodexPlusPlus/issues/267).',
         read='2026-11-30',
         unchecked="the page names OPENAI_API_KEY for its key; MINIMAX_API_KEY is models.dev's",
     ),
