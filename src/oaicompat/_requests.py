@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oaicompat import _messages
+from oaicompat._prompted import prompted
 
 Body = Mapping[str, Any]
 Profile = Mapping[str, Any]
@@ -48,7 +49,7 @@ def adapted(body: Body, profile: Profile, fired: set[str] | None = None) -> Body
     return body
 
 
-_DEFAULTS = ('asis', 'auto', 'parent')
+_DEFAULTS = ('asis', 'auto', 'native', 'parent')
 
 
 def _is_set(value: Any) -> bool:
@@ -288,6 +289,8 @@ def _row(knob: str, name: str, **changes: Callable[[list[Any]], list[Any]]) -> t
 
 
 ADAPTERS: tuple[tuple[str, str, Adapter], ...] = (
+    # It leaves no tools for the others, and messages that they must see; it knows all forms of a choice.
+    ('compat_tools', 'request.tools', prompted),
     ('compat_named_tool_choice', 'request.tool_choice', unnamed_choice),
     ('compat_required_tool_choice', 'request.tool_choice', unforced_choice),
     # They may write a system message, which the knobs about those must see.
