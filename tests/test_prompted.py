@@ -400,6 +400,22 @@ def test_other_knobs_see_what_it_left() -> None:
     assert fired == {'request.tools', 'request.system', 'request.roles'}
 
 
+SCHEMA = {'type': 'json_schema', 'json_schema': {'name': 'City', 'schema': {'type': 'object'}}}
+WANTED = (
+    'Answer with JSON (application/json) and nothing else. It must fit this JSON schema, named City:\n{"type":"object"}'
+)
+
+
+def test_a_format_is_told_with_the_tools() -> None:
+    """A server that holds the answer to a schema would leave the model no way to call."""
+    sent = adapted(chat(HI, tools=[tool('nap')], response_format=SCHEMA), ON)
+    assert sent == chat(said('system', f'{SHORT}\n\n{WANTED}'), HI)
+    assert adapted(sent, ON) is sent
+    unasked: list[Fields] = [{'tools': []}, {'tools': [tool('nap')], 'tool_choice': 'none'}]
+    for fields in unasked:
+        assert adapted(chat(HI, response_format=SCHEMA, **fields), ON) == chat(HI, response_format=SCHEMA)
+
+
 # Lessons
 
 REFUSALS = (

@@ -109,6 +109,21 @@ def _label(tool: Any) -> tuple[Any, ...] | None:
     return kind, (nested if isinstance(nested, dict) else tool).get('name'), tool.get('server_label')
 
 
+# Tools by prompt
+
+
+def by_prompt(body: Body, profile: Profile) -> Body:
+    """Tools in the prompt, and with them the format: a server that holds an answer to it leaves no place for a call."""
+    new = prompted(body, profile)
+    offered = body.get('tools') or body.get('functions')
+    if new is body or not offered or 'none' in (body.get('tool_choice'), body.get('function_call')):
+        return new
+    return no_json_object(no_json_schema(new, _NO_FORMATS), _NO_FORMATS)
+
+
+_NO_FORMATS = {'compat_json_object': False, 'compat_json_schema': False}
+
+
 # Which format
 
 _ONE_OBJECT = 'Answer with one JSON object (application/json) and nothing else.'
@@ -290,7 +305,7 @@ def _row(knob: str, name: str, **changes: Callable[[list[Any]], list[Any]]) -> t
 
 ADAPTERS: tuple[tuple[str, str, Adapter], ...] = (
     # It leaves no tools for the others, and messages that they must see; it knows all forms of a choice.
-    ('compat_tools', 'request.tools', prompted),
+    ('compat_tools', 'request.tools', by_prompt),
     ('compat_named_tool_choice', 'request.tool_choice', unnamed_choice),
     ('compat_required_tool_choice', 'request.tool_choice', unforced_choice),
     # They may write a system message, which the knobs about those must see.

@@ -89,7 +89,8 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
 
     - `'native'`: in the fields of the API.
     - `'prompted'`: in the system message, for servers without tools; calls and results of the history become text, in
-      the form that the model was trained on where its name tells. A tool that is no function stays, and so does all.
+      the form that the model was trained on where its name tells. Only functions can be told: with any other tool, all
+      stays in the fields.
 
     Source: https://github.com/ollama/ollama/issues/5793.
     """
