@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat._lessons import Lesson
@@ -210,4 +211,41 @@ async def test_the_responses_api_learns_alike() -> None:
     assert [outputs(request) for request in server.requests] == [
         [[{'type': 'input_text', 'text': 'a'}, {'type': 'input_text', 'text': 'b'}]],
         ['a\nb'],
+    ]
+
+
+def toolless(request: RecordedRequest) -> Reply:
+    """Takes no tools, as Ollama does for some models."""
+    if request.json.get('tools'):
+        return Reply.json({'error': {'message': 'm does not support tools', 'type': 'api_error'}}, 400)
+    if request.json.get('stream'):
+        return Reply.sse(chunk('done'), chunk(finish_reason='stop'))
+    return Reply.json(completion('done'))
+
+
+@pytest.mark.parametrize('stream', [False, True])
+async def test_where_tools_are_refused_the_prompt_has_them(stream: bool) -> None:
+    tools = ModelRequestParameters(
+        function_tools=[ToolDefinition(name='look', parameters_json_schema={'type': 'object', 'properties': {}})]
+    )
+    async with ScriptedServer(toolless) as server, compatible(server) as model:
+        for _ in range(2):
+            if stream:
+                async with model.request_stream(history('sun'), None, tools) as streamed:
+                    async for _event in streamed:
+                        pass
+                    response = streamed.get()
+            else:
+                response = await model.request(history('sun'), None, tools)
+            assert response.parts == [TextPart('done')]
+        assert model.learned == {'compat_tools': 'prompted'}
+    refused, second, third = (request.json for request in server.requests)
+    assert second == third
+    assert {*refused} - {*second} == {'tools', 'tool_choice'}
+    system, *messages = second['messages']
+    assert (system['role'], '"name":"look"' in system['content']) == ('system', True)
+    assert messages == [
+        {'role': 'user', 'content': 'go'},
+        {'role': 'assistant', 'content': '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'},
+        {'role': 'user', 'content': '<tool_response>\nlook:\nsun\n</tool_response>'},
     ]

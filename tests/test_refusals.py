@@ -74,7 +74,7 @@ def sent(kind: str, shape: str) -> dict[str, Any]:
         **dict.fromkeys(OPTIONAL, 1),
         'messages': [*body['messages'], message('assistant', None, tool_calls=[CALL], reasoning_content='r')],
         'stream_options': {'include_usage': True},
-        'tools': [TOOL],
+        'tools': [] if shape == 'tools: []' else [TOOL],
         'tool_choice': 'required',
         'response_format': {'type': 'json_object'},
     }

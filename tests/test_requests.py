@@ -628,7 +628,13 @@ REASONING: dict[str, Row] = {
     ),
 }
 
+# `test_prompted` has the others.
+BY_PROMPT: dict[str, Row] = {
+    'no tools': (chat(HI, tools=[], tool_choice='auto'), {'compat_tools': 'prompted'}, chat(HI)),
+}
+
 TABLES = {
+    'tools': BY_PROMPT,
     'choice': CHOICES,
     'format': FORMATS,
     'omit': OMITS,
@@ -667,6 +673,7 @@ def test_what_did_not_change_is_shared() -> None:
 
 
 DEFAULTS: Fields = {
+    'compat_tools': 'native',
     'compat_omit': (),
     'compat_schema': (),
     'compat_echo_reasoning': 'auto',

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oaicompat import _messages
+from oaicompat._prompted import prompted
 
 Body = Mapping[str, Any]
 Profile = Mapping[str, Any]
@@ -48,7 +49,7 @@ def adapted(body: Body, profile: Profile, fired: set[str] | None = None) -> Body
     return body
 
 
-_DEFAULTS = ('asis', 'auto', 'parent')
+_DEFAULTS = ('asis', 'auto', 'native', 'parent')
 
 
 def _is_set(value: Any) -> bool:
@@ -106,6 +107,21 @@ def _label(tool: Any) -> tuple[Any, ...] | None:
         return None
     nested = tool.get(kind)  # on /chat/completions
     return kind, (nested if isinstance(nested, dict) else tool).get('name'), tool.get('server_label')
+
+
+# Tools by prompt
+
+
+def by_prompt(body: Body, profile: Profile) -> Body:
+    """Tools in the prompt, and with them the format: a server that holds an answer to it leaves no place for a call."""
+    new = prompted(body, profile)
+    offered = body.get('tools') or body.get('functions')
+    if new is body or not offered or 'none' in (body.get('tool_choice'), body.get('function_call')):
+        return new
+    return no_json_object(no_json_schema(new, _NO_FORMATS), _NO_FORMATS)
+
+
+_NO_FORMATS = {'compat_json_object': False, 'compat_json_schema': False}
 
 
 # Which format
@@ -291,6 +307,8 @@ def _row(knob: str, name: str, **changes: Callable[[list[Any]], list[Any]]) -> t
 
 
 ADAPTERS: tuple[tuple[str, str, Adapter], ...] = (
+    # It leaves no tools for the others, and messages that they must see; it knows all forms of a choice.
+    ('compat_tools', 'request.tools', by_prompt),
     ('compat_named_tool_choice', 'request.tool_choice', unnamed_choice),
     ('compat_required_tool_choice', 'request.tool_choice', unforced_choice),
     # They may write a system message, which the knobs about those must see.

@@ -56,6 +56,9 @@ _LIST_REFUSED = _any(
     r'content(?:\[0\])?\.type type error',  # Z.ai
     r'^invalid message content$',
 )
+_NAMED = r'(?:tools|functions|(?:tool|function)[ _-]?(?:use|usage|calls?|calling))'
+_TOOLS = rf'[`\'"]?(?<![\w.\]]){_NAMED}(?![\w\[]|\.\w)[`\'"]?'
+_FIELD = r'(?:request )?(?:argument|parameter|param|field|input)s?(?: supplied| found)?'
 _GITHUB = 'https://github.com/'
 
 # The first row that teaches anything counts, so the particular stand in front of the general.
@@ -93,6 +96,20 @@ RULES: tuple[Rule, ...] = (
         _any('tool[ _]?choice'),
         _teachings.tool_choice,
         f'{_GITHUB}lmstudio-ai/lmstudio-bug-tracker/issues/670',
+        _ROUTER_STATUSES,
+    ),
+    Rule(
+        'request.tools',
+        _any(
+            rf'(?:not|n.t) (?:\w+ )?support (?:the use of |using )?{_TOOLS}|no endpoints found that support {_TOOLS}',
+            rf'{_TOOLS} (?:is|are) (?:not (?:\w+ )?(?:support|enabled|available|allowed|permit)|unsupported|disabled)',
+            r'^(?:tools|functions): (?:extra|unexpected|additional|unknown|unrecogni[sz]ed)',
+            rf'(?:un(?:known|supported|recogni[sz]ed|expected)|extra) {_FIELD}: \W?(?:tools|functions)(?![\w\[]|\.\w)',
+            r'tools param requires',  # llama.cpp
+            r'requires --enable-auto-tool-choice|only named tools are supported',  # vLLM
+        ),
+        _teachings.tools,
+        f'{_GITHUB}ollama/ollama/issues/5793',
         _ROUTER_STATUSES,
     ),
     Rule(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from oaicompat import _shapes
 from oaicompat._fields import omitted
+from oaicompat._prompted import prompted
 from oaicompat._schemas import rewrites_for
 
 Delta = Mapping[str, Any]
@@ -77,6 +78,23 @@ def tool_choice(refusal: Refusal) -> Delta | None:
     )
     named = {'compat_named_tool_choice': False} if kind == 'named' else {}
     return {**named, **({'compat_required_tool_choice': False} if both or kind == 'required' else {})}
+
+
+def tools(refusal: Refusal) -> Delta | None:
+    """Only where functions were sent, and where a prompt can say all that is said about them."""
+    sent = refusal.sent
+    if not (sent.get('tools') or sent.get('functions')) or refusal.has(*_NO_MATTER_OF_TOOLS):
+        return None
+    return None if prompted(sent, _BY_PROMPT) is sent else _BY_PROMPT
+
+
+_BY_PROMPT = {'compat_tools': 'prompted'}
+# What some servers refuse of tools, beside them, or together with them, while they take tools.
+_NO_MATTER_OF_TOOLS = (
+    r'parallel|\bstrict\b|must be set|more than|at most|too many|maximum|together|combin|at the same time',
+    r'custom|built-?in|hosted|server.?side|\bmcp\b|web.?search|with function calling|of type',
+    r'tool.?(?:results?|messages?|returns?|outputs?|ids?)\b|response.?(?:format|mime)|json.?(?:mode|schema|object)',
+)
 
 
 def output_format(refusal: Refusal) -> Delta | None:

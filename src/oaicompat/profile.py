@@ -84,6 +84,17 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     """Fields of the request body to leave out, such as `('stream_options', 'messages.name')`; a dotted path leads into
     objects and through lists. Default: none."""
 
+    compat_tools: Literal['native', 'prompted']
+    """How a chat request says which tools there are. Default: `'native'`.
+
+    - `'native'`: in the fields of the API.
+    - `'prompted'`: in the system message, for servers without tools; calls and results of the history become text, in
+      the form that the model was trained on where its name tells. Only functions can be told: with any other tool, all
+      stays in the fields.
+
+    Source: https://github.com/ollama/ollama/issues/5793.
+    """
+
     compat_named_tool_choice: bool
     """Whether the server takes a `tool_choice` that names a tool; `False` sends `required` and that tool alone.
     Default: `True`. Source: https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/670."""
@@ -167,6 +178,7 @@ _VALUES: Mapping[str, tuple[str, ...] | type] = {
     'compat_tool_call_ids': ('asis', 'alnum9'),
     'compat_search_refusals': bool,
     'compat_omit': tuple,
+    'compat_tools': ('native', 'prompted'),
     'compat_named_tool_choice': bool,
     'compat_required_tool_choice': bool,
     'compat_json_object': bool,
