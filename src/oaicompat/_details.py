@@ -98,7 +98,8 @@ class Details:
             slot.before, slot.last = before, {**slot.last, **before.last}
         else:
             self._add(slot, news)
-            self._newest[*_at(detail, place), str(slot.detail.get('id'))] = slot
+            at = _at(detail, place)
+            self._newest[at] = self._newest[*at, str(slot.detail.get('id'))] = slot
         slot.last |= {key: detail[key] for key in _GROWING if isinstance(detail.get(key), str) and news[key]}
         return news
 
