@@ -164,14 +164,14 @@ async def test_totals_and_increments(texts: list[str], whole: str) -> None:
     assert (asked.response.thinking, kept_of(asked)) == (whole, [text(whole)])
 
 
-@pytest.mark.parametrize('shown', [['Let me', 'Let me look.'], ['Let me look at it.']])
+@pytest.mark.parametrize('shown', [['Let me', 'Let me look.'], ['Let me look at it.'], []])
 async def test_totals_beside_the_text_say_nothing(shown: list[str]) -> None:
-    last = text(shown[-1])
+    last = text(shown[-1] if shown else 'Hm.')
     chunks = [*(details(text(one)) for one in shown), details(last, content='H'), details(last, content='i')]
     asked = await ask(sse(*chunks, STOP), stream=True)
     assert asked.response is not None
     assert [part.part_kind for part in asked.response.parts] == ['thinking', 'text']
-    assert (asked.response.thinking, asked.text, kept_of(asked)) == (shown[-1], 'Hi', [last])
+    assert (asked.response.thinking, asked.text, kept_of(asked)) == (last['text'], 'Hi', [last])
     asked = await ask(sse(*chunks, message('stop', content='Hi', reasoning_details=[last])), stream=True)
     assert kept_of(asked) == [last]
 

@@ -91,7 +91,8 @@ class Details:
             if isinstance(text := detail.get(key), str) and key in slot.last:
                 news[key] = self._grown(slot, key, text, total=total)
         said = any(news.get(key) for key in _GROWING)
-        if not said and all(slot.detail.get(key) == value for key, value in news.items() if key not in _GROWING):
+        more = (key for key, value in news.items() if key not in _GROWING and value not in (None, slot.detail.get(key)))
+        if not said and next(more, None) is None:
             return None
         if slot.taken:
             before, slot = slot, self._open(news, place)
@@ -117,7 +118,7 @@ class Details:
             return text.removeprefix(before) if not before.startswith(text) else ''
         last = slot.last[key]
         if self._totals is None and text and last:
-            self._totals = _tells(last, text)
+            self._totals = _tells(last, text, again=slot.taken)
             if self._totals and not slot.taken:
                 slot.pieces[key] = [last]
         if not self._totals:
@@ -153,14 +154,17 @@ def _differ(old: object, new: object) -> bool:
     return not (isinstance(old, str) and isinstance(new, str) and new.startswith(old))
 
 
-def _tells(before: str, text: str) -> bool | None:
-    """Whether `text` is `before` and more, or something else; `None` where it may be either."""
+def _tells(before: str, text: str, *, again: bool) -> bool | None:
+    """Whether `text` is `before` and more, or something else; `None` where it may be either.
+
+    `again`: other text came between them, behind which no reasoning goes on with the same words.
+    """
     if not text.startswith(before):
         return False
     if not any(map(str.isalpha, before)):
         return None
     if text == before:
-        return True if len(text.strip()) >= _LINE else None
+        return True if again or len(text.strip()) >= _LINE else None
     return True if len(before.strip()) >= _WORD or not text[len(before)].isalnum() else None
 
 

@@ -154,19 +154,18 @@ class ChunkRepair:
         if key == 'content':
             plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
             self._answered = self._answered or (plain and not value.isspace())
-            told: list[str] | None = self._texts
+            if plain:
+                self._texts.append(value)
         elif key in ('reasoning_content', 'reasoning'):
             plain = type(value) is str and not has_half(value) and not self._halves
             plain = plain and not self._thinking.holds and not self._context.answer_in_reasoning
-            told = self._reasoning
+            if plain:
+                self._reasoning.append(value)
         else:
             plain = (
                 key == 'tool_calls' and type(value) is list and not self._thinking.holds and self._calls.goes_on(value)
             )
-            told = None
         if plain:
-            if told is not None:
-                told.append(value)
             self._envelope, self._chosen = chunk, True
         return plain
 

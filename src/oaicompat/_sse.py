@@ -299,7 +299,7 @@ def read_values(event: Event, repairs: set[str]) -> list[Any]:
     if text[:1] == '{':
         try:
             value = json.loads(text)
-            return [] if _keeps_alive(value) else [value]
+            return [value] if len(value) > 1 or not _keeps_alive(value) else []
         except (ValueError, RecursionError):
             pass  # several values, or none
     values: list[Any] = []
@@ -350,10 +350,10 @@ _KEEP_ALIVES = frozenset({'ping', 'null', 'keep-alive', 'keep_alive', 'keepalive
 
 
 def _keeps_alive(value: Any) -> bool:
-    return value == {} or (len(value) == 1 and value in _PINGS)
+    return value in _SILENT
 
 
-_PINGS = [{'type': 'ping'}, {'type': 'keepalive'}, {'type': 'heartbeat'}]
+_SILENT = [{}, {'type': 'ping'}, {'type': 'keepalive'}, {'type': 'heartbeat'}]
 
 
 def _as_error(text: str) -> Any:

@@ -40,7 +40,7 @@ class _Slot:
     given_id: str | None = None  # the one the server sends
     name: str = ''
     last: str = ''  # the newest fragment, as long as each one repeated the one before
-    start: str = '{'  # of a fragment that may repeat all before
+    start: str = ''  # of a fragment that may repeat all before; any may until there was one
     growing: bool = True
     typed: bool = False
     waiting: bool = True  # for its name
@@ -154,7 +154,7 @@ class ToolCalls:
         if slot is None or type(index) is not int or index != slot.index or slot.given != slot.index or 'id' in call:
             return False
         text = function.get('arguments') if type(function) is dict and len(function) == 1 else None
-        if type(text) is not str or text.startswith(slot.start) or not slot.pieces or not slot.name:
+        if type(text) is not str or text.startswith(slot.start) or not slot.name:
             return False
         slot.growing = False
         slot.pieces.append(text)
@@ -309,12 +309,12 @@ class ToolCalls:
         if not text:
             return text
         bare = text.lstrip()
+        slot.start = slot.start or ('' if not bare else text[: len(text) - len(bare)] + '{')
         if not bare.startswith('{'):
             slot.growing = False
             slot.pieces.append(text)
             return text
         before = slot.arguments.lstrip()
-        slot.start = slot.start if before else text[: len(text) - len(bare) + 1]
         slot.growing = slot.growing and bare.startswith(slot.last)
         slot.last = bare if slot.growing else ''
         if before.startswith('{') and bare.startswith(before) and not goes_on(before + bare):
