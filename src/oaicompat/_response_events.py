@@ -1,8 +1,8 @@
 """Repair of the events of the Responses API: one item id and index for each output item, nothing left out.
 
 Whatever the server repeats or leaves out, pydantic-ai sees each item open, its deltas, and its end. An event is first
-brought into its form (`_plain()`), then placed (`_placed()`), then read by its kind (`_READERS`). `_response_items.py`
-knows what was told of each text and call.
+brought into its form (`plain_event()`), then placed (`_placed()`), then read by its kind (`_READERS`).
+`_response_texts.py` and `_response_calls.py` know what was told of each text and call.
 """
 
 from __future__ import annotations
@@ -10,27 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from oaicompat._envelope import FailureError, Json, failure_in, text_in
+from typing_extensions import override
+
+from oaicompat._envelope import FailureError, Json, failure_in
 from oaicompat._repair import Context, IncompleteError
-from oaicompat._response_items import PARTS, STREAMED, Calls, Texts, fold_event, joined_output
+from oaicompat._response_calls import Calls
+from oaicompat._response_texts import STREAMED, Texts, fold_event, joined_output
 from oaicompat._responses import (
-    are_logprobs,
+    ARGUMENTS,
+    ENDS,
+    LIFE,
+    PARTS,
+    WHOLES,
+    end_of,
     is_call,
+    part_type,
+    plain_event,
     plain_item,
     plain_items,
     plain_part,
     plain_response,
     raise_odd_error,
     unwrapped_response,
-    without_halves,
 )
 from oaicompat._sse import ErrorText, EventDecoder, read_values
 
-_TERMINAL = frozenset({'response.completed', 'response.failed', 'response.incomplete'})
-_LIFE = frozenset({*_TERMINAL, 'response.created', 'response.in_progress', 'response.queued'})
 _PLACED = ('response.output_item.', 'response.content_part.', 'response.output_text.', 'response.refusal.',
            'response.reasoning', 'response.function_call_arguments.')  # fmt: skip
-_ARGUMENTS = 'response.function_call_arguments'
 
 
 class _Then(list[Json]):
@@ -40,6 +46,7 @@ class _Then(list[Json]):
         super().__init__(events)
         self._error = error
 
+    @override
     def __iter__(self) -> Iterator[Json]:
         yield from super().__iter__()
         raise self._error
@@ -61,6 +68,7 @@ class EventRepair:
         self._texts = Texts(self.repairs)
         self._calls = Calls(context, self.repairs)
         self._types: dict[int, str] = {}
+        self._places: dict[tuple[int, str], int] = {}  # the newest part of an item
         self._opened: set[int] = set()
         self._terminal = False
         self._seen = False
@@ -93,8 +101,8 @@ class EventRepair:
         if kind is None and 'output' in (response := unwrapped_response(event)):
             self.repairs.add('sse.unasked')
             opened = {'type': 'response.created', 'response': {**response, 'output': []}}
-            return [*self._read(opened), *self._read({'type': _end_of(response), 'response': response})]
-        plain = self._plain(event)
+            return [*self._read(opened), *self._read({'type': end_of(response), 'response': response})]
+        plain = plain_event(event, self.repairs)
         if plain is None:
             self.repairs.add('responses.event')
             return []
@@ -125,47 +133,6 @@ class EventRepair:
             if before:
                 return _Then(before, error)
             raise
-
-    # The form of an event
-
-    def _plain(self, event: Json) -> Json | None:
-        """`event` with the fields that its kind must have, of the type that they must be of; `None` if it is none."""
-        kind = event.get('type')
-        if not isinstance(kind, str):
-            return None
-        changed: Json = {}
-        if kind == 'response.done':
-            kind = changed['type'] = _end_of(event.get('response'))
-        if kind in _LIFE and not isinstance(event.get('response'), dict):
-            changed['response'] = {'status': kind.partition('.')[2], 'output': []}
-        if kind.startswith('response.output_item.') and not isinstance(event.get('item'), dict):
-            return None
-        if kind.endswith('_part.added') or kind.endswith('_part.done'):
-            if not isinstance(event.get('part'), dict):
-                changed['part'] = {'type': _part_type(kind), 'text': text_in(event.get('part'))}
-        elif kind.endswith('.delta') and not kind.startswith(_ARGUMENTS) and not isinstance(event.get('delta'), str):
-            changed['delta'] = text_in(event.get('delta'))
-        elif kind.endswith('.delta') and event.get('delta') is None:
-            return None
-        elif field := _WHOLE.get(kind):
-            changed |= self._whole(event, field)
-        if changed:
-            self.repairs.add('responses.event')
-        # The halves of a character may come in two deltas: those are joined where they are told.
-        delta = {'delta': ''} if kind.endswith('.delta') else {}
-        plain = without_halves({**event, **changed, **delta}, self.repairs)
-        given = {**event, **changed}.get('delta')
-        return {**plain, 'delta': given} if delta else plain
-
-    def _whole(self, event: Json, field: str) -> Json:
-        """What is to be changed of an event that tells a text, or arguments, as a whole."""
-        changed: Json = {}
-        given = event.get(field)
-        if not isinstance(given, str) and field != 'arguments':
-            changed[field] = text_in(given)
-        if not are_logprobs(event.get('logprobs')):
-            changed['logprobs'] = []
-        return changed
 
     # What events say
 
@@ -205,7 +172,7 @@ class EventRepair:
         """The events of what only the end of the stream shows: items, ends of texts, arguments."""
         items, text = response['output'], response.get('output_text')
         if not items and isinstance(text, str) and text and not self._ids:
-            items = plain_items([text], self.repairs)
+            items = [{**item, 'id': 'item_0'} for item in plain_items([text], self.repairs)]
         events: list[Json] = []
         given: dict[int, object] = {}
         taken: set[int] = set()
@@ -244,7 +211,7 @@ class EventRepair:
     def _part(self, event: Json) -> list[Json]:
         """A part that opens or ends; what its text adds."""
         kind = event['type']
-        part = plain_part({'type': _part_type(kind), **event['part']}, self.repairs)
+        part = plain_part({'type': part_type(kind), **event['part']}, self.repairs)
         told, key = PARTS.get(str(part.get('type')), ('', ''))
         text = part.get(key)
         if not told or not isinstance(text, str):
@@ -263,7 +230,7 @@ class EventRepair:
     def _whole_text(self, event: Json) -> list[Json]:
         """A text as a whole."""
         told = _TEXTS[event['type'].rpartition('.')[0]]
-        events = self._texts.end(event, told, event[_WHOLE[event['type']]])
+        events = self._texts.end(event, told, event[WHOLES[event['type']]])
         return [*events, *self._texts.release(), event]
 
     def _argued(self, event: Json) -> list[Json]:
@@ -276,7 +243,7 @@ class EventRepair:
 
     def _placed(self, event: Json, kind: str) -> Json:
         """`event` with the index and the id of its item, the same in each of them."""
-        item = event.get('item')
+        item = event['item'] if kind.startswith('response.output_item.') else None
         given = item.get('id') if isinstance(item, dict) else event.get('item_id')
         index, opens = event.get('output_index'), kind == 'response.output_item.added'
         if isinstance(index, int) and not isinstance(index, bool):
@@ -297,7 +264,9 @@ class EventRepair:
             for key in _INDEXES.get(kind.rpartition('.')[0], ()):
                 at = event.get(key)
                 if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at < _MOST_PARTS:
-                    news[key] = 0
+                    news[key] = self._places.get((index, key), 0)
+                else:
+                    self._places[index, key] = at
         if all(event.get(key) == value for key, value in news.items()):
             return event
         self.repairs.add('responses.placed')
@@ -343,30 +312,15 @@ class EventRepair:
         return n if n not in self._ids else max(self._ids) + 1
 
 
-def _end_of(response: object) -> str:
-    """The event that a response ends with."""
-    status = response.get('status') if isinstance(response, dict) else None
-    kind = f'response.{status}'
-    return kind if kind in _TERMINAL else 'response.completed'
-
-
-def _part_type(kind: str) -> str:
-    return 'summary_text' if 'summary' in kind else 'output_text'
-
-
 def _type_of(kind: str) -> str:
     """The type of the item that an event of this kind is of."""
-    if kind.startswith(_ARGUMENTS):
+    if kind.startswith(ARGUMENTS):
         return 'function_call'
     return 'reasoning' if kind.startswith('response.reasoning') else 'message'
 
 
 _MOST_PARTS = 10_000
 _TEXTS: Mapping[str, str] = {f'response.{kind}': kind for kind, _ in PARTS.values()}
-_WHOLE: Mapping[str, str] = {
-    **{f'response.{kind}.done': key for kind, key in PARTS.values()},
-    f'{_ARGUMENTS}.done': 'arguments',
-}
 _INDEXES: Mapping[str, tuple[str, ...]] = {
     'response.content_part': ('content_index',),
     'response.output_text': ('content_index',),
@@ -377,8 +331,8 @@ _INDEXES: Mapping[str, tuple[str, ...]] = {
     'response.reasoning_summary_part': ('summary_index',),
 }
 _READERS: Mapping[str, Callable[[EventRepair, Json], list[Json]]] = {
-    **dict.fromkeys(_LIFE - _TERMINAL, EventRepair._begun),
-    **dict.fromkeys(_TERMINAL, EventRepair._ended),
+    **dict.fromkeys(LIFE - ENDS, EventRepair._begun),
+    **dict.fromkeys(ENDS, EventRepair._ended),
     **dict.fromkeys((f'{kind}.delta' for kind in _TEXTS), EventRepair._told),
     **dict.fromkeys((f'{kind}.done' for kind in _TEXTS), EventRepair._whole_text),
     'response.output_item.added': EventRepair._added,
@@ -387,8 +341,8 @@ _READERS: Mapping[str, Callable[[EventRepair, Json], list[Json]]] = {
     'response.content_part.done': EventRepair._part,
     'response.reasoning_summary_part.added': EventRepair._part,
     'response.reasoning_summary_part.done': EventRepair._part,
-    f'{_ARGUMENTS}.delta': EventRepair._argued,
-    f'{_ARGUMENTS}.done': EventRepair._all_argued,
+    f'{ARGUMENTS}.delta': EventRepair._argued,
+    f'{ARGUMENTS}.done': EventRepair._all_argued,
 }
 
 

@@ -1,13 +1,12 @@
-"""Repair of answers of the Responses API that come whole; `_response_events.py` does it for their events.
+"""Repair of answers of the Responses API that come whole; `_response_events.py` does it for streams of events.
 
-From the top: the response, its fields, its items, their parts. What servers send as null or in another form is brought
-into the form of the API reference; what is well-formed comes out as it went in. Pure functions on JSON.
+From the top: the response, its fields, its items, their parts, its calls, and the form of one event. What servers send
+as null or in another form is brought into the form of the API reference; what is well-formed comes out as it went in.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -103,7 +102,7 @@ def _text_part(text: str, kind: str) -> Json:
 def plain_response(response: Json, repairs: set[str]) -> Json:
     """`response` with fields of the types that the API reference says; its calls are left to `whole_call()`."""
     plain = _typed(_without_nulls(response, repairs), _FIELDS, repairs)
-    named = {key: str(plain[key]) for key in ('id', 'model') if not isinstance(plain.get(key), str | None)}
+    named: Json = {key: str(plain[key]) for key in ('id', 'model') if not isinstance(plain.get(key), str | None)}
     created, usage = plain.get('created_at'), plain.get('usage')
     if created is not None and not _is_time(created):
         named['created_at'] = None
@@ -132,6 +131,7 @@ _FIELDS: Mapping[str, type] = {
 def _typed(value: Json, types: Mapping[str, type], repairs: set[str]) -> Json:
     """`value` with null where a field is of another type."""
     odd = {key: None for key, kind in types.items() if not isinstance(value.get(key), kind | None)}
+    odd |= {'error': None} if value.get('error') == {} else {}  # pydantic-ai would raise it
     if not odd:
         return value
     repairs.add('envelope.types')
@@ -139,8 +139,7 @@ def _typed(value: Json, types: Mapping[str, type], repairs: set[str]) -> Json:
 
 
 def _is_time(value: object) -> bool:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return known and isinstance(value, int | float) and 0 <= value < _LATEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST
 
 
 _LATEST = 10**14
@@ -325,3 +324,78 @@ def with_call_id(item: Json, ids: dict[int, str], index: int, repairs: set[str])
             repairs.add('tool_call.duplicate_id' if given else 'tool_call.id')
         ids[index] = given if fine and isinstance(given, str) else synthetic_id()
     return item if given == ids[index] else {**item, 'call_id': ids[index]}
+
+
+# Events
+
+ENDS = frozenset({'response.completed', 'response.failed', 'response.incomplete'})
+"""The kinds of events that end a response."""
+
+LIFE = frozenset({*ENDS, 'response.created', 'response.in_progress', 'response.queued'})
+"""The kinds of events that show the response."""
+
+ARGUMENTS = 'response.function_call_arguments'
+"""How events on the arguments of a call begin."""
+
+PARTS: Mapping[str, tuple[str, str]] = {
+    'output_text': ('output_text', 'text'),
+    'refusal': ('refusal', 'refusal'),
+    'reasoning_text': ('reasoning_text', 'text'),
+    'summary_text': ('reasoning_summary_text', 'text'),
+}
+"""By the type of a part: the kind of its events, and the field that its text stands in."""
+
+WHOLES: Mapping[str, str] = {f'response.{kind}.done': key for kind, key in PARTS.values()}
+"""The kinds of events that tell a text as a whole, and the field that it stands in."""
+
+
+def plain_event(event: Json, repairs: set[str]) -> Json | None:
+    """`event` with the fields that its kind must have, of the type that they must be of; `None` if it is none."""
+    kind = event.get('type')
+    if not isinstance(kind, str) or (
+        kind.startswith('response.output_item.') and not isinstance(event.get('item'), dict)
+    ):
+        return None
+    if kind == f'{ARGUMENTS}.delta' and event.get('delta') is None:
+        return None
+    changed = _changed(event, kind)
+    if changed:
+        repairs.add('responses.event')
+        event = {**event, **changed}
+    if not kind.endswith('.delta'):
+        plain: Json = without_halves(event, repairs)
+        return plain
+    # The halves of a character may come in two deltas: those are joined where they are told.
+    rest = {key: value for key, value in event.items() if key != 'delta'}
+    plain = without_halves(rest, repairs)
+    return event if plain is rest else {**plain, 'delta': event['delta']}
+
+
+def _changed(event: Json, kind: str) -> Json:
+    """What is to be changed of an event of this kind."""
+    changed: Json = {}
+    if kind == 'response.done':
+        kind = changed['type'] = end_of(event.get('response'))
+    if kind in LIFE and not isinstance(event.get('response'), dict):
+        changed['response'] = {'status': kind.partition('.')[2], 'output': []}
+    elif kind.endswith(('_part.added', '_part.done')) and not isinstance(event.get('part'), dict):
+        changed['part'] = {'type': part_type(kind), 'text': text_in(event.get('part'))}
+    elif kind.endswith('.delta') and kind != f'{ARGUMENTS}.delta' and not isinstance(event.get('delta'), str):
+        changed['delta'] = text_in(event.get('delta'))
+    elif (key := WHOLES.get(kind)) is not None:
+        if not isinstance(event.get(key), str):
+            changed[key] = text_in(event.get(key))
+        if not are_logprobs(event.get('logprobs')):
+            changed['logprobs'] = []
+    return changed
+
+
+def end_of(response: object) -> str:
+    """The kind of event that a response ends with."""
+    kind = f'response.{response.get("status")}' if isinstance(response, dict) else ''
+    return kind if kind in ENDS else 'response.completed'
+
+
+def part_type(kind: str) -> str:
+    """The type of the part that an event of this kind shows, where it does not say."""
+    return 'summary_text' if 'summary' in kind else 'output_text'
