@@ -114,6 +114,9 @@ CALLS: dict[str, tuple[list[dict[str, Any]], list[Any], list[str]]] = {
         [added(bare_call('name', arguments=''), output_index=0), *said('{"city":"A"}'), closed(), ended()], [A], [],
     ),
     'name late, no deltas': ([added(call('', name=None), output_index=0), closed(), ended()], [A], []),
+    'name in the response alone': (
+        [added(call('', name=None), output_index=0), *said('{"city":"A"}'), ended(call())], [A], [],
+    ),
     'name with a marker': (
         [added(call('', name='lookup<|channel|>x'), output_index=0), *said('{"city":"A"}'),
          closed(name='lookup<|channel|>x'), ended()], [A], ['tool_call.name'],

@@ -62,7 +62,7 @@ def paths(value: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def replaced(value: Any, path: tuple[Any, ...], odd: Any) -> Any:
-    made = copy.deepcopy(value)
+    made = json.loads(json.dumps(value))  # no object is in it twice
     inside = made
     for step in path[:-1]:
         inside = inside[step]

@@ -43,6 +43,11 @@ class Call:
         return cut and not self._ended
 
     @property
+    def named(self) -> bool:
+        """Whether its name is known."""
+        return bool(self._name)
+
+    @property
     def id(self) -> object:
         """The id of its item."""
         return self._item.get('id')
@@ -55,7 +60,8 @@ class Call:
         if self._name:
             return []  # once more: what pydantic-ai has stays
         self._item = {**self._item, **item}
-        return self._named(item.get('name'))
+        made = self._named(item.get('name'))
+        return [event] if made and made[0]['item'] == item else made
 
     def _named(self, name: object) -> list[Json]:
         """The call with `name`, and all that was told of it before."""
@@ -144,6 +150,8 @@ class Call:
     def _best(self, given: str) -> str | None:
         """The arguments: the first that can be read of those told, those given and those that the call opened with."""
         told = str(self._told)
+        if self._settled and told != '{}' and given in ('', told):
+            return told
         own, seen = self._fixed_told(told), self._repaired(given)
         sure = [own] if as_object(told) is not None else []
         if own[0] == seen[0] and own[0] is not None:

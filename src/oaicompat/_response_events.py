@@ -179,9 +179,9 @@ class EventRepair:
         for n, item in enumerate(items):
             index = self._match(n, item, taken)
             taken.add(index)
-            if is_call(item) and index in self._calls:
+            if is_call(item) and index in self._calls and self._calls[index].named:
                 given[index] = item.get('arguments')
-            elif index in self._ids:
+            elif index in self._ids and not is_call(item):
                 events += self._texts.end_item(index, {**item, 'id': self._ids[index]})
             elif item.get('type') in STREAMED:
                 if item.get('encrypted_content'):
@@ -211,7 +211,9 @@ class EventRepair:
     def _part(self, event: Json) -> list[Json]:
         """A part that opens or ends; what its text adds."""
         kind = event['type']
-        part = plain_part({'type': part_type(kind), **event['part']}, self.repairs)
+        type_ = event['part'].get('type')
+        part = event['part'] if isinstance(type_, str) else {**event['part'], 'type': part_type(kind)}
+        part = plain_part(part, self.repairs)
         told, key = PARTS.get(str(part.get('type')), ('', ''))
         text = part.get(key)
         if not told or not isinstance(text, str):
@@ -250,11 +252,15 @@ class EventRepair:
             index = self._own(index, given, opens=opens)
         else:
             index = self._index_of(given, opens=opens)
+        if item is None:
+            index = self._fitting(index, _type_of(kind))
         self._newest = index
         if index not in self._ids:
             self._ids[index] = self._own_id(given, index)
-        if isinstance(type_ := item.get('type') if isinstance(item, dict) else _type_of(kind), str):
-            self._types.setdefault(index, type_)
+        if item is None:
+            self._types.setdefault(index, _type_of(kind))
+        elif isinstance(item.get('type'), str):
+            self._types[index] = item['type']
         id_ = self._ids[index]
         news: Json = {'output_index': index}
         if isinstance(item, dict):
@@ -284,6 +290,14 @@ class EventRepair:
         if own != index and not opens and theirs is not None:
             return theirs
         return own
+
+    def _fitting(self, index: int, type_: str) -> int:
+        """`index`, or that of an item that such an event can be of: pydantic-ai adds no reasoning to a call."""
+        known = self._types.get(index, type_)
+        if known == type_ or known not in STREAMED:
+            return index
+        alike = [at for at, other in self._types.items() if other == type_]
+        return alike[-1] if alike else max(self._ids) + 1
 
     def _known(self, given: object) -> int | None:
         return next((index for index, id_ in self._ids.items() if id_ == given), None) if given else None

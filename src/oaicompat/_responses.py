@@ -142,8 +142,7 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST
 
 
-_LATEST = 10**14
-_DEEPEST = 50  # lists and objects in each other
+_LATEST, _DEEPEST = 10**14, 50  # seconds; lists and objects in each other
 _CHAT = (('input_tokens', 'prompt_tokens'), ('output_tokens', 'completion_tokens'))
 
 
