@@ -208,7 +208,7 @@ WHOLE: dict[str, tuple[Any, list[Any], list[str]]] = {
     'content an object': (answer({**HI, 'content': text('Hi')}), ['Hi'], ['content.not_a_list']),
     'content missing': (answer({k: v for k, v in HI.items() if k != 'content'}), [], ['responses.null_lists']),
     'content null, text beside it': (
-        answer({**HI, 'content': None, 'text': 'Hi'}), [], ['responses.null_lists'],
+        answer({**HI, 'content': None, 'text': 'Hi'}), ['Hi'], ['content.not_a_list', 'responses.null_lists'],
     ),
     'content a number': (answer({**HI, 'content': 5}), [], ['responses.null_lists']),
     'part null': (answer(message(None, text('Hi'))), ['Hi'], ['content.not_text']),  # type: ignore[arg-type]

@@ -187,12 +187,12 @@ def _kind_of(item: Json) -> str | None:
 
 def _plain_message(item: Json, repairs: set[str]) -> Json:
     item = _typed(item, {'phase': str}, repairs)
-    content = item.get('content')
+    content = item.get('content') or item.get('text') or item.get('content')
     if isinstance(content, list):
         parts = [plain_part(part, repairs) for part in content]
         parts = [part for part in parts if part]
         return item if parts == content else {**item, 'content': parts}
-    text = text_in(content if content is not None else item.get('text'))
+    text = text_in(content)
     repairs.add('content.not_a_list' if text else 'responses.null_lists')
     return {**item, 'content': [_text_part(text, 'output_text')] if text else []}
 
