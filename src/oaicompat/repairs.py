@@ -57,6 +57,13 @@ REPAIRS: tuple[Repair, ...] = (
         'Only where the delta is empty; where deltas told the text, a message that says it in other words adds none.',
     ),
     Repair(
+        'content.cumulative',
+        'Responses API: each delta of a text repeats all before, as the whole text at its end shows '
+        f'({_ISSUES}QwenLM/qwen-code/pull/3896).',
+        'Only what is new counts.',
+        'Only where the whole text says so: a text may well repeat itself.',
+    ),
+    Repair(
         'content.not_a_list',
         f'Responses API: the content of a message as one string ({_ISSUES}Oaklight/llm-rosetta/issues/56).',
         'It becomes one `output_text` part.',
