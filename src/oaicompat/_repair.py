@@ -201,7 +201,8 @@ class ChunkRepair:
         # What belongs to the choice as a whole stays with its last piece, usage with the last chunk.
         bare = {key: value for key, value in choice.items() if key not in ('delta', 'message', 'text')}
         early = {key: None for key in bare if key != 'index'}
-        first, last = {**chunk, 'usage': None}, chunk
+        # What is unknown at the top is told once, too.
+        first, last = {key: chunk[key] for key in _TOP if key in chunk}, chunk
         pieces = deltas or [{}]
         return [
             *[{**first, 'choices': [{**bare, **early, 'delta': piece}]} for piece in pieces[:-1]],
@@ -356,7 +357,10 @@ class ChunkRepair:
         return chunk if news == usage else {**chunk, 'usage': news}
 
     def _chunk(self, choice: Json) -> Json:
-        return {**self._envelope, 'usage': None, 'choices': [choice]}
+        return {**{key: self._envelope[key] for key in _TOP if key in self._envelope}, 'choices': [choice]}
+
+
+_TOP = ('id', 'object', 'created', 'model', 'system_fingerprint', 'service_tier')
 
 
 def _as_delta(piece: Piece) -> Json:

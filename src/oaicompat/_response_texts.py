@@ -13,7 +13,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from oaicompat._envelope import Json, has_half, joined_halves
+from oaicompat._envelope import Json
+from oaicompat._json import has_half, joined_halves
 from oaicompat._responses import PARTS, is_call
 
 Key = tuple[int, str, int]
