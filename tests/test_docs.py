@@ -144,7 +144,7 @@ def repairs_made() -> set[str]:
     names = {SEARCH, *(rule.name for rule in RULES), *(name for _, name, _ in ADAPTERS)}
     for path in (ROOT / 'src' / 'oaicompat').glob('*.py'):
         for call in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
-            if isinstance(call, ast.Call) and re.search(r'\brepairs\.add$', ast.unparse(call.func)):
+            if isinstance(call, ast.Call) and re.search(r'repairs\.add$', ast.unparse(call.func)):
                 constants = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
                 names |= {value for value in constants if isinstance(value, str)}
     return names

@@ -34,8 +34,15 @@ _ANSWERS: tuple[Repair, ...] = (
     Repair(
         'chunk.message',
         f'A whole `message` where a stream has a `delta` ({_ISSUES}anomalyco/opencode/issues/40454).',
-        'The message is read as the delta.',
-        'Only where there is no delta; a running total beside a delta is ignored.',
+        'What it says beyond the text, the reasoning and the calls so far is read as the delta.',
+        'Only where the delta is empty; where deltas told the text, a message that says it in other words adds none.',
+    ),
+    Repair(
+        'content.cumulative',
+        'Responses API: each delta of a text repeats all before, as the whole text at its end shows '
+        f'({_ISSUES}QwenLM/qwen-code/pull/3896).',
+        'Only what is new counts.',
+        'Only where the whole text says so: a text may well repeat itself.',
     ),
     Repair(
         'content.not_a_list',
@@ -53,7 +60,7 @@ _ANSWERS: tuple[Repair, ...] = (
         'content.split_character',
         'A character as two escapes, one in each of two chunks, or half of one alone '
         f'({_ISSUES}elie222/rakazo/issues/416).',
-        'The halves are joined; a half alone becomes U+FFFD.',
+        'The halves are joined; a half alone becomes U+FFFD. In text, reasoning, details, refusals and calls alike.',
         'Half a character is no text: it could not be sent back.',
     ),
     Repair(
@@ -104,8 +111,10 @@ _ANSWERS: tuple[Repair, ...] = (
         'reasoning.details',
         'Reasoning as a list of objects, `reasoning_details`, that the server wants back as it was '
         f'({_ISSUES}lidge-jun/opencodex/pull/3132).',
-        'Its text is shown as reasoning; the list is kept in `ThinkingPart.provider_details` and sent back for it.',
-        'Sent back only to the provider that it came from, and only where reasoning is sent back at all.',
+        'Its text is shown as reasoning; the list is kept in `ThinkingPart.provider_details` and sent back for it. '
+        'In a stream, fragments are joined; those that repeat all before, word for word, are running totals.',
+        'Sent back only to the provider that it came from, and only where reasoning is sent back at all. Another id, '
+        'or other encrypted data, is another detail. What may be either, such as `1`, `10`, is increments.',
     ),
     Repair(
         'reasoning.field',
@@ -170,8 +179,9 @@ _ANSWERS: tuple[Repair, ...] = (
     ),
     Repair(
         'sse.glued_values',
-        f'Several JSON objects in one event ({_ISSUES}openai/openai-python/issues/663).',
-        'They are read one after the other.',
+        'Several JSON objects in one event, or something behind a whole answer '
+        f'({_ISSUES}openai/openai-python/issues/663).',
+        'They are read one after the other; of whole answers the first counts.',
         'An event with one object is read as ever.',
     ),
     Repair(
@@ -236,9 +246,9 @@ _ANSWERS: tuple[Repair, ...] = (
     ),
     Repair(
         'tool_call.arguments',
-        f'Arguments as an object, missing, encoded twice, in a code fence, with markers behind them, or almost JSON '
-        f'({_ISSUES}NousResearch/hermes-agent/pull/1440).',
-        'The JSON object that they were.',
+        'Arguments as an object, missing, encoded twice, in a code fence, with markers behind them, or almost JSON, '
+        f'such as with NaN ({_ISSUES}NousResearch/hermes-agent/pull/1440).',
+        'The JSON object that they were; a number that JSON does not have is null, as in JavaScript.',
         'A valid object is never touched, nothing is invented, and what stays unreadable stays as it is.',
     ),
     Repair(
@@ -324,7 +334,7 @@ _ANSWERS: tuple[Repair, ...] = (
         'usage.cumulative',
         f'A running total in every chunk ({_ISSUES}cline/cline/pull/11304).',
         'The last one counts.',
-        'A total that comes once is counted once.',
+        'A total that comes once is counted once; counts without a prompt behind one with it are increments.',
     ),
 )
 
