@@ -3,7 +3,7 @@
 It quotes in code fences and inline code, in quotes and in quoted lines. It quotes in a sentence, too: tags that are
 text to the model may open a call at the start of a line or behind the end of a sentence; markers that are tokens of
 their own, which no sentence holds by chance, may follow any text, unless they are set off by a space and the line
-goes on behind them.
+goes on behind them. Words open a call at the start of a line, or right behind a sentence.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class Place:
             return False
         if marker[0] == '`':
             return not self._head.strip()
+        if marker[0].isalpha():
+            return self._tail[-1:] in _EDGES
         return self._finished or marker in _SHORT or marker.startswith(_TOKENS)
 
     def forbidden(self) -> re.Pattern[str] | None:
@@ -92,6 +94,7 @@ _TICKS = re.compile('`+')
 _FENCE = re.compile(r'(?:\s|[-*+>]\s|\d+[.)]\s)*(`{3,}|~{3,})')
 _QUOTES = ('"', "'", '`', '\u2018', '\u201a', '\u201c', '\u201e', '\xab', '\u2039', '「', '『')
 _TOKENS = ('<|', '<\uff5c', '[T')
+_EDGES = ('', *'.!?:>')
 _SHORT = ('<', '[')
 _FINISHED = re.compile(
     r'(?:[^\w\s,/\\|(\[{<>&+=$@#%\u2010-\u2019\u201c-\u201e\'"`)\]}*_~-]|[|\uff5c]>|</[\w:.-]+>)[)\]}*_~"\'\u2019\u201d»]*$'

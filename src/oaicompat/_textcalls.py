@@ -7,8 +7,8 @@ with arguments that may be meant for it (`fitted()`)? Where one answer is no, th
 Text comes out in the pieces it came in. Held are: what may be the beginning of a marker, at most as long as one; an
 open call, at most `LONGEST`; and white space at the start of the answer or behind a call, at most `_BLANK`, as it goes
 with the call that follows. White space between text and a call stays with the text, since it was sent when it came.
-JSON or Python without a marker is a call only if the whole answer is nothing else. Pure and incremental; linear, as a
-call that is no call says so in its first characters, or is searched for one closing tag.
+JSON or Python without a marker is a call only if the whole answer is nothing else. Pure and incremental; linear, as
+each character is read once for each marker in front of it, and `_PATIENCE` bounds what is read in vain.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ LONGEST = 65_536
 """How many characters of an open call are held; a longer one is text."""
 
 _BLANK = 256
+_PATIENCE = 8 * LONGEST
 
 
 class TextCall(NamedTuple):
@@ -55,7 +56,7 @@ class _Block:
     """What stands behind a marker, read by the grammars that may be meant."""
 
     def __init__(self, start: int, marker: str, place: Place, names: Collection[str]) -> None:
-        self.start, self.again = start, start + len(marker[:1])
+        self.start, self.again, self.reached = start, start + len(marker[:1]), start
         self._runs: list[_Run] = []
         for grammar in _BY_MARKER[marker]:
             reader = Reader('', names, start + len(marker))
@@ -70,6 +71,7 @@ class _Block:
             except StopIteration as done:
                 return run.grammar, done.value, run.reader.at
             except Disproved:
+                self.reached = max(self.reached, run.reader.at)
                 self._runs.remove(run)
         return None
 
@@ -110,12 +112,13 @@ class CallScanner:
         self._said = self._told = self._next = self._keep = 0  # positions in it
         self._block: _Block | None = None
         self._first = self._blank = True  # nothing but white space so far: in the answer, since a call
+        self._vain = 0  # characters that were read for calls that were none
         self._ended = False
 
     @property
     def passes(self) -> bool:
         """Whether all that comes is text."""
-        return not self._schemas
+        return not self._schemas or self._vain > _PATIENCE
 
     @property
     def holds(self) -> bool:
@@ -124,10 +127,10 @@ class CallScanner:
 
     def feed(self, text: str) -> list[Found]:
         """What `text` settles."""
-        if not self._text and not self._blank and not _MAYBE.search(text) and text[:1] not in _LETTERS:
+        if not self._text and not self._blank and not _MAYBE.search(text) and text[:2] not in _LETTERS:
             self._past.append(text)
-            return [Found(text)]
-        if not text or not self._schemas:
+            return [Found(text)] if text else []
+        if not text or (self.passes and not self._text):
             return [Found(text)] if text else []
         self._text += text
         self._cuts.append(len(self._text))
@@ -153,27 +156,28 @@ class CallScanner:
             if read is None and block.open and len(self._text) - block.start <= LONGEST:
                 break
             self._block, self._next = None, block.again
-            if read is not None and read[2] - block.start <= LONGEST:
-                self._take(block.start, *read, found)
+            size = LONGEST + 1 if block.open and read is None else (read[2] if read else block.reached) - block.start
+            if read is None or size > LONGEST or not self._take(block.start, *read, found):
+                self._vain += min(size, LONGEST)
         self._release(self._keep if self._block is None else self._block.start, found)
         if self._block is None:
             self._forget()
         return found
 
-    def _take(self, start: int, grammar: Grammar, written: list[Raw], end: int, found: list[Found]) -> None:
+    def _take(self, start: int, grammar: Grammar, written: list[Raw], end: int, found: list[Found]) -> bool:
         """Take what was written as calls, if each is one."""
-        calls = [self._call(raw) for raw in written]
-        whole = [call for call in calls if call is not None]
-        if len(whole) < len(calls):
-            return
+        calls = [call for raw in written if (call := self._call(raw)) is not None]
+        if len(calls) < len(written):
+            return False
         self._release(start, found)
         if not self._suppress:
-            found += [Found('', call) for call in whole]
+            found += [Found('', call) for call in calls]
         self.found, self._blank = True, True
         self.names.add(grammar.name)
         self._said = self._told = self._next = self._keep = end
         self._past.clear()
         self._place = Place()
+        return True
 
     def _call(self, raw: Raw) -> TextCall | None:
         name = Reader('', self._schemas).offered(raw.name)
@@ -188,7 +192,7 @@ class CallScanner:
             self._start()
             if self._first or self._block is not None:
                 return self._block is not None
-        while found := _START.search(self._text, self._next):
+        while not self.passes and (found := _START.search(self._text, self._next)):
             start, marker = found.start(), found[0]
             self._tell(start)
             partial = marker not in _BY_MARKER
@@ -271,7 +275,7 @@ def _prefixes(words: Iterable[str]) -> str:
 _BY_MARKER = _by_marker()
 # Three backticks of four open no block.
 _START = re.compile(rf'(?!(?<=`)`)(?:{_prefixes(marker for marker in _BY_MARKER if marker)})')
-_MAYBE = re.compile('<|\\[|`|\n[ac]|\\.[ac]|![ac]|\\?[ac]|:[ac]')
-_LETTERS = ('a', 'c')
+_MAYBE = re.compile(r'[<\[`\n.!?:>](?:(?<=[<\[`])|(?=as|co|[ac]\Z))')
+_LETTERS = frozenset(('a', 'as', 'c', 'co'))
 _INK = re.compile(r'\S')
 _SPACES = re.compile(r'[^\S\n]+')
