@@ -59,7 +59,7 @@ def several(
             yield from r.close(*closings, opener=opener, needed=needed)
             return found
         found.append((yield from item(r)))
-        inside = False
+        r.items, inside = len(found), False
 
 
 def listed(r: Reader, item: Callable[[Reader], Steps[Raw]]) -> Steps[list[Raw]]:
@@ -84,7 +84,9 @@ def _object(r: Reader, *, inner: bool = False) -> Steps[Raw]:
         yield from r.space()
         if (yield from r.maybe('}')):
             break
-        role = _ROLES.get((yield from quoted(r)), '')
+        role = _ROLES.get((yield from quoted(r)))
+        if role is None:
+            raise Disproved
         yield from r.space()
         yield from r.literal(':')
         yield from r.space()
@@ -108,7 +110,7 @@ def _member(r: Reader, role: str) -> Steps[dict[str, str]]:
     if role == 'arguments':
         return {role: text}
     plain = unquoted(text)
-    if not role or (role == 'type' and plain not in _TYPES):
+    if role == 'type' and plain not in _TYPES:
         raise Disproved
     return {role: plain}
 

@@ -80,6 +80,10 @@ class Place:
             return self._tail[-1:] in _EDGES
         return self._finished or marker in _SHORT or marker.startswith(_TOKENS)
 
+    def ignores(self, marker: str) -> bool:
+        """Whether nothing that `marker` opens here needs to be read: not even to know where it ends."""
+        return bool(self._fence) or (marker[0] not in '<[' and not self.allows(marker))
+
     def forbidden(self) -> re.Pattern[str] | None:
         """What must not follow on the line behind a call that starts here; `None` if anything may."""
         if not self._head.strip():

@@ -28,12 +28,13 @@ class Reader:
         at: The position that is read next.
         ended: Whether no more will come.
         names: The tools that were offered.
+        items: How many calls of a block were read.
     """
 
-    __slots__ = ('at', 'ended', 'names', 'text')
+    __slots__ = ('at', 'ended', 'items', 'names', 'text')
 
-    def __init__(self, text: str, names: Collection[str], at: int = 0, *, ended: bool = False) -> None:
-        self.text, self.names, self.at, self.ended = text, names, at, ended
+    def __init__(self, names: Collection[str], at: int = 0) -> None:
+        self.text, self.names, self.at, self.ended, self.items = '', names, at, False, 0
 
     @property
     def over(self) -> bool:

@@ -46,33 +46,46 @@ class Found(NamedTuple):
     call: TextCall | None = None
 
 
-class _Run(NamedTuple):
+class _Markup(NamedTuple):
+    """A whole block: what was written, where it ends, and whether the text quotes it."""
+
     grammar: Grammar
-    reader: Reader
-    steps: Steps[list[Raw]]
+    written: list[Raw]
+    end: int
+    quoted: bool
 
 
 class _Block:
-    """What stands behind a marker, read by the grammars that may be meant."""
+    """What stands behind a marker, read by the grammars that may be meant.
+
+    Attributes:
+        start: Where it starts.
+        reached: How far it was read.
+        again: Where to go on if it is none: in it, unless a part of it was a call.
+    """
 
     def __init__(self, start: int, marker: str, place: Place, names: Collection[str]) -> None:
-        self.start, self.again, self.reached = start, start + len(marker[:1]), start
-        self._runs: list[_Run] = []
+        self.start, self.reached, self.again = start, start, start + len(marker[:1])
+        self._quoted = bool(marker) and not place.allows(marker)
+        self._runs: list[tuple[Grammar, Reader, Steps[tuple[list[Raw], bool]]]] = []
         for grammar in _BY_MARKER[marker]:
-            reader = Reader('', names, start + len(marker))
-            self._runs.append(_Run(grammar, reader, _read(grammar, marker, reader, place.forbidden())))
+            reader = Reader(names, start + len(marker))
+            self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden())))
 
-    def read(self, text: str, *, ended: bool) -> tuple[Grammar, list[Raw], int] | None:
-        """The grammar, the calls and where they end; `None` if it takes more text, or none reads on."""
+    def read(self, text: str, *, ended: bool) -> _Markup | None:
+        """What it says; `None` if it takes more text, or no grammar reads on."""
         for run in self._runs[:]:
-            run.reader.text, run.reader.ended = text, ended
+            grammar, reader, steps = run
+            reader.text, reader.ended = text, ended
             try:
-                next(run.steps)
+                next(steps)
             except StopIteration as done:
-                return run.grammar, done.value, run.reader.at
+                written, mentioned = done.value
+                return _Markup(grammar, written, reader.at, self._quoted or mentioned)
             except Disproved:
-                self.reached = max(self.reached, run.reader.at)
                 self._runs.remove(run)
+                self.reached = max(self.reached, reader.at)
+                self.again = max(self.again, reader.at if reader.items else 0)
         return None
 
     @property
@@ -81,17 +94,16 @@ class _Block:
         return bool(self._runs)
 
 
-def _read(grammar: Grammar, marker: str, r: Reader, forbidden: re.Pattern[str] | None) -> Steps[list[Raw]]:
-    """The calls, unless the sentence goes on behind them."""
+def _read(grammar: Grammar, marker: str, r: Reader, forbidden: re.Pattern[str] | None) -> Steps[tuple[list[Raw], bool]]:
+    """The calls, and whether the sentence that mentions them goes on behind them."""
     found = yield from grammar.parse(r, marker)
-    if forbidden is not None:
-        end = r.at
-        yield from r.run(_SPACES)
-        following = yield from r.peek()
-        r.at = end
-        if forbidden.match(following):
-            raise Disproved
-    return found
+    if forbidden is None:
+        return found, False
+    end = r.at
+    yield from r.run(_SPACES)
+    following = yield from r.peek()
+    r.at = end
+    return found, forbidden.match(following) is not None
 
 
 class CallScanner:
@@ -156,31 +168,34 @@ class CallScanner:
             if read is None and block.open and len(self._text) - block.start <= LONGEST:
                 break
             self._block, self._next = None, block.again
-            size = LONGEST + 1 if block.open and read is None else (read[2] if read else block.reached) - block.start
-            if read is None or size > LONGEST or not self._take(block.start, *read, found):
+            size = LONGEST + 1 if read is None and block.open else (read.end if read else block.reached) - block.start
+            if read is None or size > LONGEST or not self._take(block.start, read, found):
                 self._vain += min(size, LONGEST)
         self._release(self._keep if self._block is None else self._block.start, found)
         if self._block is None:
             self._forget()
         return found
 
-    def _take(self, start: int, grammar: Grammar, written: list[Raw], end: int, found: list[Found]) -> bool:
-        """Take what was written as calls, if each is one."""
-        calls = [call for raw in written if (call := self._call(raw)) is not None]
-        if len(calls) < len(written):
+    def _take(self, start: int, read: _Markup, found: list[Found]) -> bool:
+        """Take what was written as calls, if each is one; those that are quoted stay text as a whole."""
+        calls = [call for raw in read.written if (call := self._call(raw)) is not None]
+        if len(calls) < len(read.written):
             return False
+        self._next = read.end
+        if read.quoted:
+            return True
         self._release(start, found)
         if not self._suppress:
             found += [Found('', call) for call in calls]
         self.found, self._blank = True, True
-        self.names.add(grammar.name)
-        self._said = self._told = self._next = self._keep = end
+        self.names.add(read.grammar.name)
+        self._said = self._told = self._keep = read.end
         self._past.clear()
         self._place = Place()
         return True
 
     def _call(self, raw: Raw) -> TextCall | None:
-        name = Reader('', self._schemas).offered(raw.name)
+        name = Reader(self._schemas).offered(raw.name)
         if name is None:
             return None
         arguments = fitted(raw.arguments, raw.texts, self._schemas[name])
@@ -196,7 +211,7 @@ class CallScanner:
             start, marker = found.start(), found[0]
             self._tell(start)
             partial = marker not in _BY_MARKER
-            if not self._place.allows(marker) or (partial and self._ended):
+            if self._place.ignores(marker) or (partial and self._ended):
                 self._next = start + 1
                 continue
             self._next = self._keep = start
