@@ -1,0 +1,107 @@
+"""Whether markup stands where a call may stand, or where text quotes one. Pure.
+
+It quotes in code fences and inline code, in quotes and in quoted lines. It quotes in a sentence, too: tags that are
+text to the model may open a call at the start of a line or behind the end of a sentence; markers that are tokens of
+their own, which no sentence holds by chance, may follow any text, unless they are set off by a space and the line
+goes on behind them. Words open a call at the start of a line, or right behind a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+class Place:
+    """What stands in front of a marker: the state that the text so far leaves."""
+
+    __slots__ = ('_code', '_curly', '_fence', '_head', '_quotes', '_tail', '_ticks')
+
+    def __init__(self) -> None:
+        self._fence = ''  # the fence that is open
+        self._code = 0  # the backticks that opened code in this line
+        self._ticks = 0  # the backticks that end the line so far
+        self._quotes = self._curly = 0  # the quotes in this line; those that are open
+        self._head = self._tail = ''  # how the line starts and how it ends so far
+
+    def read(self, text: str) -> None:
+        """Go on behind `text`."""
+        *lines, rest = text.split('\n')
+        for line in lines:
+            self._in_line(line)
+            self._end_line()
+        self._in_line(rest)
+
+    def _in_line(self, text: str) -> None:
+        if not text:
+            return
+        if len(self._head) < _HEAD:
+            self._head += text[: _HEAD - len(self._head)]
+        self._tail = (self._tail + text[-_TAIL:])[-_TAIL:]
+        self._quotes += text.count('"')
+        self._curly += text.count('\u201c') - text.count('\u201d')
+        if self._ticks or '`' in text:
+            text = '`' * self._ticks + text
+            self._ticks = len(text) - len(text.rstrip('`'))
+            self._in_code(text[: len(text) - self._ticks])
+
+    def _in_code(self, text: str) -> None:
+        for run in _TICKS.findall(text):
+            self._code = 0 if self._code == len(run) else self._code or len(run)
+
+    def _end_line(self) -> None:
+        self._in_code('`' * self._ticks)
+        fence = _FENCE.match(self._head)
+        if self._fence:
+            closes = fence is not None and fence[1].startswith(self._fence) and not self._head[fence.end() :].strip()
+            self._fence = '' if closes else self._fence
+        elif fence is not None and (fence[1][0] == '~' or self._code == len(fence[1])):
+            self._fence = fence[1]
+        self._code = self._ticks = self._quotes = self._curly = 0
+        self._head = self._tail = ''
+
+    @property
+    def _quoting(self) -> bool:
+        quoted = self._quotes % 2 > 0 or self._curly > 0 or self._tail.endswith(_QUOTES)
+        return bool(self._fence or self._code) or quoted or self._head.lstrip().startswith('>')
+
+    @property
+    def _finished(self) -> bool:
+        """Whether no sentence goes on here."""
+        said = self._tail.rstrip()
+        return not said or _FINISHED.search(said) is not None
+
+    def allows(self, marker: str) -> bool:
+        """Whether `marker`, or what starts like it, may open a call here."""
+        if self._quoting:
+            return False
+        if marker[0] == '`':
+            return not self._head.strip()
+        if marker[0].isalpha():
+            return self._tail[-1:] in _EDGES
+        return self._finished or marker in _SHORT or marker.startswith(_TOKENS)
+
+    def ignores(self, marker: str) -> bool:
+        """Whether nothing that `marker` opens here needs to be read: not even to know where it ends."""
+        return bool(self._fence) or (marker[0] not in '<[' and not self.allows(marker))
+
+    def forbidden(self) -> re.Pattern[str] | None:
+        """What must not follow on the line behind a call that starts here; `None` if anything may."""
+        if not self._head.strip():
+            return None
+        if self._finished:
+            return _GOES_ON
+        return _ANY_TEXT if self._tail[-1:].isspace() else None
+
+
+_HEAD, _TAIL = 200, 60
+_TICKS = re.compile('`+')
+_FENCE = re.compile(r'(?:\s|[-*+>]\s|\d+[.)]\s)*(`{3,}|~{3,})')
+_QUOTES = ('"', "'", '`', '\u2018', '\u201a', '\u201c', '\u201e', '\xab', '\u2039', '「', '『')
+_TOKENS = ('<|', '<\uff5c', '[T')
+_EDGES = ('', *'.!?:>')
+_SHORT = ('<', '[')
+_FINISHED = re.compile(
+    r'(?:[^\w\s,/\\|(\[{<>&+=$@#%\u2010-\u2019\u201c-\u201e\'"`)\]}*_~-]|[|\uff5c]>|</[\w:.-]+>)[)\]}*_~"\'\u2019\u201d»]*$'
+)
+_GOES_ON = re.compile(r'[a-z,]')
+_ANY_TEXT = re.compile(r'[^\n<\[]')
