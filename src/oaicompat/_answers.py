@@ -34,6 +34,7 @@ from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import teaches
+from oaicompat._recovery import TextCalls
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
@@ -254,6 +255,13 @@ class Answer:
         return explained(error, self.endpoint, retryable=retryable, headers=headers)
 
     @property
+    def _text_calls(self) -> TextCalls:
+        default = 'off' if _urls.is_openai(self.endpoint.url) else 'on'
+        if self.profile.get('compat_text_calls', default) == 'off' or not self.parameters.tool_defs:
+            return 'off'
+        return 'suppress' if _no_call_was_wanted(self.settings) else 'on'
+
+    @property
     def _strict(self) -> bool:
         return self.profile.get('compat_repair') == 'strict'
 
@@ -270,7 +278,14 @@ class Answer:
             alternatives=isinstance(several, int) and several > 1,
             cumulative_usage=bool(self.settings.get('openai_continuous_usage_stats')),
             details=self.details,
+            text_calls=self._text_calls,
         )
+
+
+def _no_call_was_wanted(settings: Mapping[str, Any]) -> bool:
+    extra = settings.get('extra_body')
+    chosen = extra.get('tool_choice') if isinstance(extra, Mapping) else None
+    return 'none' in (settings.get('tool_choice'), chosen)
 
 
 def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:

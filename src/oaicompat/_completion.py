@@ -20,7 +20,8 @@ from oaicompat._envelope import (
     unwrapped,
 )
 from oaicompat._json import without_halves
-from oaicompat._repair import INLINE, KEPT, ChunkRepair, Context
+from oaicompat._recovery import recovered
+from oaicompat._repair import INLINE, KEPT, SEARCHED, ChunkRepair, Context
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
 from oaicompat._toolcalls import ToolCalls, whole_calls
@@ -89,8 +90,8 @@ def _message(choice: Mapping[str, Any], context: Context, repairs: set[str]) -> 
 
 def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
     message = choice['message']
+    tracker = ToolCalls(context.schemas, repairs)
     if (calls := message.get('tool_calls')) is not None:
-        tracker = ToolCalls(context.schemas, repairs)
         fixed = whole_calls(calls, tracker)
         if tracker.nameless:
             raise FailureError('a tool call without a name', calls)
@@ -98,6 +99,10 @@ def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
     content = message.get('content')
     if isinstance(content, str):
         message = _with_thinking(message, content, context, repairs)
+    searched = recovered(message, context.text_calls, tracker, SEARCHED, repairs)
+    if searched.get('tool_calls') != message.get('tool_calls') and choice.get('finish_reason') == 'stop':
+        choice = {**choice, 'finish_reason': 'tool_calls'}
+    message = searched
     if context.answer_in_reasoning and not _said(message) and not message.get('tool_calls'):
         reasoning = next((message[key] for key in ('reasoning_content', 'reasoning') if message.get(key)), None)
         if isinstance(reasoning, str):

@@ -32,6 +32,7 @@ from oaicompat._envelope import (
     usage_total,
 )
 from oaicompat._json import has_half, joined_halves, without_halves
+from oaicompat._recovery import Recovery, TextCalls
 from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, Piece, Tags, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
 
@@ -40,6 +41,10 @@ INLINE = 'oaicompat_thinking'
 
 KEPT = 'oaicompat_details'
 """Key of a delta: the `reasoning_details` of the reasoning that ends here, and the field that its text stands in."""
+
+
+SEARCHED = (*REASONING_FIELDS[:2], INLINE, 'content')
+"""Where calls may stand that the server did not parse."""
 
 
 class IncompleteError(Exception):
@@ -59,6 +64,7 @@ class Context:
         alternatives: Whether several choices were asked for, so that they are no parts of one answer.
         cumulative_usage: Whether the caller asked for running totals and pydantic-ai reads them so.
         details: Whether `reasoning_details` are ours to read: some of pydantic-ai's classes do it themselves.
+        text_calls: Whether calls that stand in the text are recovered.
     """
 
     model: str = ''
@@ -69,6 +75,7 @@ class Context:
     alternatives: bool = False
     cumulative_usage: bool = False
     details: bool = True
+    text_calls: TextCalls = 'off'
 
     @property
     def all_tags(self) -> Sequence[Tags]:
@@ -87,6 +94,7 @@ class ChunkRepair:
         self.repairs = set() if repairs is None else repairs
         self._context = context
         self._calls = ToolCalls(context.schemas, self.repairs)
+        self._recovery = Recovery(context.text_calls, self._calls, SEARCHED, self.repairs)
         self._thinking = ThinkingSplitter(context.all_tags, context.closing_only)
         self._usage: Json = {}
         self._envelope: Json = {}
@@ -153,17 +161,22 @@ class ChunkRepair:
             return False
         if key == 'content':
             plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
+            plain = plain and self._recovery.passes('content', value)
             self._answered = self._answered or (plain and not value.isspace())
             if plain:
                 self._texts.append(value)
         elif key in ('reasoning_content', 'reasoning'):
             plain = type(value) is str and not has_half(value) and not self._halves
             plain = plain and not self._thinking.holds and not self._context.answer_in_reasoning
+            plain = plain and self._recovery.passes(key, value)
             if plain:
                 self._reasoning.append(value)
         else:
             plain = (
-                key == 'tool_calls' and type(value) is list and not self._thinking.holds and self._calls.goes_on(value)
+                key == 'tool_calls'
+                and type(value) is list
+                and not (self._thinking.holds or self._recovery.holds)
+                and self._calls.goes_on(value)
             )
         if plain:
             self._envelope, self._chosen = chunk, True
@@ -191,12 +204,14 @@ class ChunkRepair:
             chunk = {**chunk, 'choices': [choice]} if len(chunk['choices']) == 1 else chunk
         delta = self._delta(choice)
         reason = choice.get('finish_reason')
-        deltas = self._with_kept(self._split(delta), ends=bool(reason))
+        deltas = self._recovery.expanded(self._with_kept(self._split(delta), ends=bool(reason)))
         if reason and not self._finished:
             # More may follow: some servers say the reason with every chunk.
             deltas = _merged(deltas, self._released())
             self._finished, self._reason = True, reason
-        if deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
+        if reason == 'stop' and self._recovery.found:
+            choice = {**choice, 'finish_reason': 'tool_calls'}
+        elif deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
             return [chunk]
         # What belongs to the choice as a whole stays with its last piece, usage with the last chunk.
         bare = {key: value for key, value in choice.items() if key not in ('delta', 'message', 'text')}
@@ -319,6 +334,8 @@ class ChunkRepair:
         deltas += [{key: joined_halves(half)} for key, half in self._halves.items()]
         self._halves.clear()
         self._answered = self._answered or any(piece.kind == 'text' and piece.text.strip() for piece in pieces)
+        deltas = [*self._recovery.expanded(deltas), *self._recovery.finish()]
+        self._answered = self._answered or self._recovery.found
         return deltas
 
     def _ending(self) -> list[Json]:

@@ -137,10 +137,16 @@ class CallScanner:
         """Whether anything is held back."""
         return self._said < len(self._text)
 
+    def passes_over(self, text: str) -> bool:
+        """Whether `text` has nothing in it that may be markup, while nothing is held; if so, it is taken as text."""
+        if self._text or self._blank or _MAYBE.search(text) or text[:2] in _LETTERS:
+            return False
+        self._past.append(text)
+        return True
+
     def feed(self, text: str) -> list[Found]:
         """What `text` settles."""
-        if not self._text and not self._blank and not _MAYBE.search(text) and text[:2] not in _LETTERS:
-            self._past.append(text)
+        if self.passes_over(text):
             return [Found(text)] if text else []
         if not text or (self.passes and not self._text):
             return [Found(text)] if text else []

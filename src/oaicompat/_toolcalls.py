@@ -121,6 +121,16 @@ class ToolCalls:
         id_ = {} if slot.given_id is None else {'id': slot.given_id}
         return {'index': slot.given, **id_, 'function': news} if news else {}
 
+    def add(self, name: str, arguments: str, id_: str | None = None) -> Call:
+        """A call that came whole, and not among the others: as one fragment."""
+        slot = _Slot(self._free, -1, name=name, waiting=False, typed=True)
+        slot.arguments, slot.id = arguments, self._distinct(id_) if id_ else synthetic_id()
+        self._slots.append(slot)
+        self._taken.add(slot.index)
+        self._free += 1
+        function = {'name': name, 'arguments': arguments}
+        return {'index': slot.index, 'id': slot.id, 'type': 'function', 'function': function}
+
     @property
     def nameless(self) -> bool:
         """Whether there is a call whose name never came."""

@@ -84,6 +84,10 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     """Fields of the request body to leave out, such as `('stream_options', 'messages.name')`; a dotted path leads into
     objects and through lists. Default: none."""
 
+    compat_text_calls: Literal['on', 'off']
+    """Whether calls that the server left in the text, or in the reasoning, are recovered. Default: `'on'` where tools
+    are offered; on OpenAI's own host `'off'`."""
+
     compat_tools: Literal['native', 'prompted']
     """How a chat request says which tools there are. Default: `'native'`.
 
@@ -178,6 +182,7 @@ _VALUES: Mapping[str, tuple[str, ...] | type] = {
     'compat_tool_call_ids': ('asis', 'alnum9'),
     'compat_search_refusals': bool,
     'compat_omit': tuple,
+    'compat_text_calls': ('on', 'off'),
     'compat_tools': ('native', 'prompted'),
     'compat_named_tool_choice': bool,
     'compat_required_tool_choice': bool,

@@ -313,6 +313,19 @@ _ANSWERS: tuple[Repair, ...] = (
         'A name that comes in pieces is put together.',
     ),
     Repair(
+        'tool_call.suppressed',
+        f'A call in the text, though `tool_choice` was `none` ({_ISSUES}sgl-project/sglang/issues/35736).',
+        'Its markup is taken out; no call is made.',
+        'Only markup that calls an offered tool; an answer of nothing else is empty, and can be asked for again.',
+    ),
+    Repair(
+        'tool_call.text',
+        f'A call in the text or in the reasoning, since the server has no parser for its form '
+        f'({_ISSUES}vllm-project/vllm/issues/21571).',
+        'It becomes a call.',
+        'Only a complete call of an offered tool whose arguments may be meant for it, and none that text quotes.',
+    ),
+    Repair(
         'tool_call.type',
         f'A call without `type` ({_ISSUES}vllm-project/vllm/issues/16340).',
         '`function`.',
