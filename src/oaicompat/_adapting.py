@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
 
+from oaicompat import _requests
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint, Profile, knobs_of
-from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says
+from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says, together
 from oaicompat._rules import REFUSED
 from oaicompat.errors import explained
 
@@ -39,7 +40,10 @@ class _Tries:
     @property
     def delta(self) -> dict[str, Any]:
         """The profile keys of all lessons."""
-        return {key: value for lesson, _ in self.learned for key, value in lesson.profile.items()}
+        known: dict[str, Any] = {}
+        for lesson, _ in self.learned:
+            known = together(known, lesson.profile)
+        return known
 
     @property
     def names(self) -> frozenset[str]:
@@ -57,12 +61,22 @@ class _Tries:
             return True
         if self._guesses is None:
             self._guesses = list(self.endpoint.guesses(profile, error))
+        return self.guess(error)
+
+    def guess(self, error: ModelHTTPError) -> bool:
+        """Whether there is another thing to try; one that did not help is taken back."""
+        self.learned = [pair for pair in self.learned if pair[0].name != SEARCH]
         if not self._guesses:
             return False
-        # A guess that did not help is taken back.
-        kept = [pair for pair in self.learned if pair[0].name != SEARCH]
-        self.learned = [*kept, (self._guesses.pop(0), error)]
+        self.learned.append((self._guesses.pop(0), error))
         return True
+
+    def overruled(self, profile: Profile) -> tuple[Lesson, ModelHTTPError] | None:
+        """The lesson that the caller's own profile stands against, and what taught it: then it can't help."""
+        for lesson, error in self.learned:
+            if not all(says(profile, key, value) for key, value in lesson.profile.items()):
+                return lesson, error
+        return None
 
     def told(self, error: ModelHTTPError) -> ModelHTTPError:
         """The error to raise: another refusal of the same request says less than the first; any other is news."""
@@ -89,11 +103,19 @@ async def adapted(
     tries = _Tries(endpoint)
     while True:
         profile = await settled(tries.delta)
-        if tries.first is not None and (overruled := _overruled(tries, profile)) is not None:
-            tries.first.add_note(overruled)
-            raise explained(tries.first, endpoint)
+        if (overruled := tries.overruled(profile)) is not None:
+            lesson, refusal = overruled
+            if lesson.name == SEARCH and tries.guess(refusal):
+                continue
+            raise explained(tries.first or refusal if lesson.name == SEARCH else _overruled(lesson, refusal), endpoint)
         try:
             answer = await send(profile, tries.names)
+        except UserError as error:
+            if tries.first is None:
+                raise
+            # What would answer the refusal can't be done.
+            tries.first.add_note(f'oaicompat: {error}')
+            raise explained(tries.first, endpoint) from error
         except ModelHTTPError as error:
             endpoint.recognise(server=(error.headers or {}).get('server'))
             if tries.correct(profile, error):
@@ -102,14 +124,24 @@ async def adapted(
         except ModelAPIError as error:
             raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
         for lesson, refusal in tries.learned:
-            endpoint.remember(lesson, refusal)
+            endpoint.remember(lesson, refusal, profile)
         return answer
 
 
-def _overruled(tries: _Tries, profile: Profile) -> str | None:
-    """What to say where the caller's own profile stands against a lesson: then it could not help."""
-    for lesson, _ in tries.learned:
-        if not all(says(profile, key, value) for key, value in lesson.profile.items()):
-            knobs = knobs_of(lesson)
-            return f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise"
-    return None
+def made_over(body: Mapping[str, Any], profile: Profile, fired: set[str]) -> Mapping[str, Any]:
+    """`body` in the shape that `profile` asks for; what was done is added to `fired`.
+
+    Raises:
+        UserError: If the shape can't be had.
+    """
+    try:
+        return _requests.adapted(body, profile, fired)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def _overruled(lesson: Lesson, refusal: ModelHTTPError) -> ModelHTTPError:
+    """`refusal`, which says how the caller's own profile stands against its lesson."""
+    knobs = knobs_of(lesson.profile)
+    refusal.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
+    return refusal

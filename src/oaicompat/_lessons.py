@@ -75,8 +75,14 @@ def _of_complaint(refusal: Refusal, status: int) -> tuple[Lesson, ...]:
 
 
 def _news(delta: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `delta` the profile does not say yet; tuples grow by what is new in them."""
-    return {key: merged(profile.get(key), value) for key, value in delta.items() if not says(profile, key, value)}
+    """What of `delta` the profile does not say yet; of tuples, what is new in them."""
+    return {key: _new(profile.get(key), value) for key, value in delta.items() if not says(profile, key, value)}
+
+
+def _new(known: object, value: object) -> object:
+    if isinstance(value, tuple) and isinstance(known, tuple | list):
+        return tuple(item for item in value if item not in known)
+    return value
 
 
 def says(profile: Mapping[str, Any], key: str, value: object) -> bool:
@@ -109,7 +115,7 @@ def guesses(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
 
     The likeliest shapes one by one, then the others together, so that no call needs more than `MAX_CORRECTIONS`.
     """
-    texts = list(dict.fromkeys(complaints(body)))
+    texts = list(dict.fromkeys(text for text in complaints(body) if text.strip()))
     # A router that finds nobody for a request says 404.
     vague = (status in REFUSED or (status == _NOBODY and texts)) and all(VAGUE.search(text) for text in texts)
     if not vague or profile.get('compat_search_refusals') is False:
