@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
+    ImageUrl,
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    SystemPromptPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -67,6 +70,12 @@ class Refusing:
 def refusal(message: str, status: int = 400, **fields: Any) -> Reply:
     """A refusal in OpenAI's words."""
     return Reply.json({'error': {'message': message, 'type': 'invalid_request_error', **fields}}, status)
+
+
+def unknown(*places: Sequence[Any]) -> Reply:
+    """What FastAPI says to fields that it does not know."""
+    words = {'type': 'extra_forbidden', 'msg': 'Extra inputs are not permitted', 'input': 'x'}
+    return Reply.json({'detail': [{**words, 'loc': ['body', *place]} for place in places]}, 422)
 
 
 def responses_reply(text: Any, *, stream: bool | None) -> Reply:
@@ -146,6 +155,30 @@ async def ask(
         async for _ in streamed:
             pass
         return streamed.get()
+
+
+# A request that uses everything
+
+EVERYTHING: list[ModelMessage] = [
+    ModelRequest([SystemPromptPart('A'), UserPromptPart(['see', ImageUrl('https://example.com/c.png')])]),
+    ModelResponse([ThinkingPart('hm', id='reasoning_content'), ToolCallPart('look', '{"at', tool_call_id='call_0_x')]),
+    ModelRequest([ToolReturnPart('look', ['a', 'b'], tool_call_id='call_0_x'), SystemPromptPart('B')]),
+    ModelRequest([UserPromptPart(['x', 'y'])]),
+]
+REFERRING: Fields = {
+    'type': 'object',
+    'properties': {'at': {'$ref': '#/$defs/P'}},
+    '$defs': {'P': {'type': 'string', 'format': 'uri'}},
+}
+SETTINGS: Any = {
+    'max_tokens': 9, 'seed': 1, 'temperature': 0.5, 'top_p': 0.5, 'presence_penalty': 0.1, 'parallel_tool_calls': True,
+    'tool_choice': 'required', 'openai_store': False, 'openai_user': 'u', 'openai_service_tier': 'auto',
+}  # fmt: skip
+PARAMETERS = ModelRequestParameters(
+    function_tools=[LOOK, ToolDefinition(name='refer', parameters_json_schema=REFERRING, strict=True)],
+    output_mode='native',
+    output_object=AS_CITY,
+)
 
 
 # Wire
@@ -265,3 +298,44 @@ async def run(case: Case, caplog: pytest.LogCaptureFixture, *, stream: bool) -> 
     told = [record.getMessage() for record in caplog.records]
     assert told == [*told[: len(told) // 2]] * 2
     assert all(f'{key}={value!r}' in '\n'.join(told) for key, value in case.learned.items())
+
+
+# What fails
+
+LISTS = refusal('messages[2].content: Input should be a valid string')
+SEED = refusal("Unknown parameter: 'seed'.")
+TOO_LONG = refusal("This model's maximum context length is 8192 tokens.", code='context_length_exceeded')
+
+
+def has_list(body: Fields) -> bool:
+    return any(isinstance(message.get('content'), list) for message in body['messages'] if message['role'] == 'tool')
+
+
+def always(_: Fields) -> bool:
+    return True
+
+
+async def failing(
+    rules: list[tuple[Refuses, Reply]],
+    messages: Any = None,
+    options: Any = None,
+    parameters: Any = None,
+    **profile: Any,
+) -> tuple[ModelHTTPError, list[Fields]]:
+    """The error that comes of it, and what was sent; nothing is learned."""
+    handler = Refusing(rules)
+    given: Any = profile.pop('profile', profile or None)
+    async with ScriptedServer(handler) as server:
+        async with OpenAICompatibleModel('m', base_url=server.base_url, profile=given) as model:
+            with pytest.raises(ModelHTTPError) as raised:
+                await ask(model, messages, options, parameters)
+            assert dict(model.learned) == {}
+    return raised.value, handler.bodies
+
+
+def message(error: ModelHTTPError) -> str:
+    return cast(Fields, error.body)['message']
+
+
+def notes(error: BaseException) -> list[str]:
+    return getattr(error, '__notes__', [])

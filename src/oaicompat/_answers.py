@@ -33,6 +33,7 @@ from oaicompat import _urls
 from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
+from oaicompat._lessons import lessons
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
@@ -354,8 +355,18 @@ async def see(response: Any) -> None:
     if pin is None:
         return
     pin.response = response
-    if response.status_code >= _SERVER_ERROR and is_hopeless(await response.aread()):
-        retry_never(response)
+    if response.status_code >= _SERVER_ERROR:
+        body = await response.aread()
+        if is_hopeless(body) or _teaches(pin.profile, response.status_code, response.request.content, body):
+            retry_never(response)
+
+
+def _teaches(profile: Profile, status: int, sent: bytes, body: bytes) -> bool:
+    """Whether an error says what to change in the request, so that the same request would fail again."""
+    try:
+        return bool(lessons(profile, json.loads(sent), status, json.loads(body)))
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 _SERVER_ERROR = 500

@@ -55,8 +55,8 @@ _ESSENTIAL = frozenset({
 # The same within messages, tools and formats, by the last step of a path or by any.
 _SAID = frozenset({
     'role', 'content', 'type', 'text', 'tool_calls', 'tool_call_id', 'call_id', 'function', 'function_call',
-    'arguments', 'output', 'summary', 'refusal', 'image_url', 'input_audio', 'file', 'file_data', 'file_id', 'file_url', 'filename',
-    'data', 'format', 'url', 'description',
+    'arguments', 'output', 'summary', 'refusal', 'image_url', 'input_audio', 'file', 'file_data', 'file_id', 'file_url',
+    'filename', 'data', 'format', 'url', 'description',
 })  # fmt: skip
 _SCHEMAS = frozenset({'parameters', 'input_schema', 'schema', 'json_schema', 'definition', 'grammar'})
 _HOLDERS = frozenset({'messages', 'input', 'tools', 'functions', 'response_format', 'text'})
