@@ -31,8 +31,9 @@ def check(row: Row, names: set[str] | None = None) -> None:
     assert (sent is body) == (expected is None)
     all_names = {NAMES[knob] for knob in profile} if expected is not None else set()
     assert fired == {'request.stream', *(all_names if names is None else names)}
-    assert adapted(sent, profile, fired_again := set()) is sent
-    assert fired_again == set()
+    again: set[str] = set()
+    assert adapted(sent, profile, again) is sent
+    assert again == set()
 
 
 def said(role: str, content: Any, **fields: Any) -> Fields:

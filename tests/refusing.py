@@ -174,7 +174,7 @@ SETTINGS: Any = {
     'max_tokens': 9, 'seed': 1, 'temperature': 0.5, 'top_p': 0.5, 'presence_penalty': 0.1, 'parallel_tool_calls': True,
     'tool_choice': 'required', 'openai_store': False, 'openai_user': 'u', 'openai_service_tier': 'auto',
 }  # fmt: skip
-PARAMETERS = ModelRequestParameters(
+OFFERED = ModelRequestParameters(
     function_tools=[LOOK, ToolDefinition(name='refer', parameters_json_schema=REFERRING, strict=True)],
     output_mode='native',
     output_object=AS_CITY,
@@ -334,7 +334,7 @@ async def failing(
 
 
 def message(error: ModelHTTPError) -> str:
-    return cast(Fields, error.body)['message']
+    return str(cast(Fields, error.body)['message'])
 
 
 def notes(error: BaseException) -> list[str]:

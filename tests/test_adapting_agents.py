@@ -93,7 +93,7 @@ async def test_a_late_system_prompt_of_an_agent_is_moved_up() -> None:
         history: list[ModelMessage] = first.all_messages()
         second = await agent.run('two', message_history=[*history[:-1], history[-1]])
         late = second.all_messages()
-        late[2].parts = [SystemPromptPart('C'), *late[2].parts]  # type: ignore[misc,assignment]
+        late[2].parts = [SystemPromptPart('C'), *late[2].parts]
         third = await agent.run('three', message_history=late)
         assert third.output == 'done'
         assert model.learned == {'compat_late_system': 'lift'}
@@ -148,7 +148,7 @@ STRICT: list[tuple[Refuses, Reply]] = [
     ),
     (
         lambda body: any(isinstance(content, list) for content in at_work(body, 'tool')),
-        refusal('messages.3.content: Input should be a valid string'),
+        refusal('messages.4.content: Input should be a valid string'),
     ),
 ]
 
@@ -191,7 +191,7 @@ async def test_reasoning_of_the_same_provider_is_left_out_where_it_is_refused() 
         history = answer.all_messages()
         history[-1] = ModelResponse(
             [ThinkingPart('hm', id='reasoning_content', provider_name=model.system), *history[-1].parts]
-        )  # type: ignore[list-item]
+        )
         assert (await agent.run('on', message_history=history)).output == 'done'
         assert model.learned == {'compat_echo_reasoning': 'never'}
     assert handler.bodies[-1]['messages'] == [user('go'), {'role': 'assistant', 'content': 'done'}, user('on')]

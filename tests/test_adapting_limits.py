@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 from refusing import (
     EVERYTHING,
     GO,
-    PARAMETERS,
+    OFFERED,
     SETTINGS,
     Fields,
     Refuses,
@@ -71,7 +71,7 @@ async def test_a_server_that_refuses_everything_ends_with_its_first_error(
 
     async with ScriptedServer(handler) as server, kind('m', base_url=server.base_url) as model:
         with pytest.raises(ModelHTTPError) as raised:
-            await ask(model, EVERYTHING, SETTINGS, PARAMETERS, stream=stream)
+            await ask(model, EVERYTHING, SETTINGS, OFFERED, stream=stream)
         assert dict(model.learned) == {}
     assert len(came) <= 4
     cause = raised.value.__cause__
@@ -97,7 +97,7 @@ async def test_what_teaches_nothing_is_told_as_it_came(row: Fields) -> None:
 
     async with ScriptedServer(handler) as server, OpenAICompatibleModel('m', base_url=server.base_url) as model:
         with pytest.raises(ModelHTTPError) as raised:
-            await ask(model, EVERYTHING, SETTINGS, PARAMETERS)
+            await ask(model, EVERYTHING, SETTINGS, OFFERED)
         assert dict(model.learned) == {}
     assert raised.value.status_code == row['status']
     assert raised.value.body == (
@@ -119,7 +119,7 @@ ESSENTIAL = [
 async def test_what_a_request_says_is_never_left_out(field: str) -> None:
     options: Any = {**SETTINGS, 'extra_body': {'n': 2}}
     rules: list[tuple[Refuses, Reply]] = [(always, refusal(f"Unknown parameter: '{field}'.", param=field))]
-    error, sent = await failing(rules, called('4'), options, PARAMETERS)
+    error, sent = await failing(rules, called('4'), options, OFFERED)
     assert message(error) == f"Unknown parameter: '{field}'."
     for body in sent[1:]:
         assert set(sent[0]) - set(body) <= {'max_completion_tokens', 'response_format'}
@@ -161,5 +161,5 @@ VALUES = [
 
 @pytest.mark.parametrize('words', VALUES)
 async def test_a_value_that_is_refused_is_the_caller_s_to_mend(words: str) -> None:
-    error, sent = await failing([(always, refusal(words))], GO, {**SETTINGS, 'tool_choice': 'auto'}, PARAMETERS)
+    error, sent = await failing([(always, refusal(words))], GO, {**SETTINGS, 'tool_choice': 'auto'}, OFFERED)
     assert (message(error), len(sent)) == (words, 1)

@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelRequest, SystemPromptPart, TextPart, UserP
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.providers.openai import OpenAIProvider
 from refusing import GO, LOOK, Fields, Refusing, always, ask, called, has_list, refusal, system, user
+from typing_extensions import override
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat.testing import RecordedRequest, Reply, ScriptedServer, completion
@@ -34,6 +35,7 @@ def has_store(body: Fields) -> bool:
 class Unbounded(Refusing):
     """A server that expects many calls."""
 
+    @override
     def __call__(self, request: RecordedRequest) -> Reply:
         seen, self.bodies = self.bodies, []
         reply = super().__call__(request)
@@ -112,7 +114,7 @@ def test_threads_with_loops_of_their_own_learn_together() -> None:
 
 def test_one_model_in_many_threads_sees_each_lesson() -> None:
     """A model that exists is resolved anew while other threads teach and forget."""
-    model = OpenAICompatibleModel('m', base_url='http://localhost:1/v1', profile=lambda base: {**base, 'x': 1})  # type: ignore[arg-type,typeddict-unknown-key]
+    model = OpenAICompatibleModel('m', base_url='http://localhost:1/v1', profile=lambda base: {**base, 'x': 1})  # type: ignore[arg-type]
     stop, wrong = threading.Event(), []
 
     def read() -> None:
@@ -141,14 +143,15 @@ async def test_another_model_another_server_another_api_learn_for_themselves() -
     async with ScriptedServer(handler) as server, ScriptedServer(tolerant) as other:
         async with OpenAICompatibleModel('m', base_url=server.base_url) as model:
             await ask(model, settings=options)
-        for model in (
+        others: list[OpenAICompatibleModel | OpenAICompatibleResponsesModel] = [
             OpenAICompatibleModel('n', base_url=server.base_url),
             OpenAICompatibleModel('m', base_url=other.base_url),
             OpenAICompatibleResponsesModel('m', base_url=server.base_url),
-        ):
-            assert dict(model.learned) == {}
-            async with model:
-                await ask(model, settings=options)
+        ]
+        for one in others:
+            assert dict(one.learned) == {}
+            async with one:
+                await ask(one, settings=options)
         assert OpenAICompatibleResponsesModel('m', base_url=server.base_url).learned == {'compat_omit': ('user',)}
         assert OpenAICompatibleModel('m', base_url=f'{server.base_url}/').learned == {'compat_omit': ('user',)}
     assert ['user' in body for body in handler.bodies] == [True, False] * 3

@@ -13,7 +13,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 from refusing import (
     LISTS,
-    PARAMETERS,
+    OFFERED,
     SEED,
     TOO_LONG,
     Refuses,
@@ -92,7 +92,7 @@ async def test_a_setting_refused_by_name_is_dropped_with_a_warning(caplog: pytes
     handler = Refusing([(lambda body: 'user' in body, refusal("Unknown parameter: 'user'."))])
     caplog.set_level(logging.WARNING, 'oaicompat')
     async with ScriptedServer(handler) as server, OpenAICompatibleModel('m', base_url=server.base_url) as model:
-        answers = [await ask(model, settings={'openai_user': 'Ada'}) for _ in range(3)]  # type: ignore[arg-type]
+        answers = [await ask(model, settings={'openai_user': 'Ada'}) for _ in range(3)]
         plain = await ask(model)
     assert ['user' in body for body in handler.bodies] == [True, False, False, False, False]
     assert [answer.provider_details['oaicompat'] for answer in answers if answer.provider_details] == [
@@ -125,12 +125,14 @@ async def test_two_lessons_of_one_refusal_need_one_more_request() -> None:
 FOUR: Any = {'seed': 1, 'openai_store': False, 'temperature': 0.5, 'top_p': 0.5}
 
 
+def having(name: str) -> Refuses:
+    return lambda body: name in body
+
+
 @pytest.mark.parametrize('count', [3, 4])
 async def test_three_corrections_are_the_most(count: int) -> None:
     names = ['seed', 'store', 'temperature', 'top_p'][:count]
-    rules: list[tuple[Refuses, Reply]] = [
-        (lambda body, name=name: name in body, refusal(f"Unknown parameter: '{name}'.")) for name in names
-    ]
+    rules = [(having(name), refusal(f"Unknown parameter: '{name}'.")) for name in names]
     handler = Refusing(rules)
     async with ScriptedServer(handler) as server, OpenAICompatibleModel('m', base_url=server.base_url) as model:
         if count == 3:
@@ -140,6 +142,12 @@ async def test_three_corrections_are_the_most(count: int) -> None:
             with pytest.raises(ModelHTTPError) as raised:
                 await ask(model, settings=FOUR)
             assert message(raised.value) == "Unknown parameter: 'seed'."
+            assert notes(raised.value) == [
+                (
+                    "oaicompat: sent again with compat_omit=('seed', 'store', 'temperature'), it was refused again: "
+                    "Unknown parameter: 'top_p'."
+                )
+            ]
             assert dict(model.learned) == {}
     assert len(handler.bodies) == 4
 
@@ -193,10 +201,10 @@ async def test_a_refusal_that_names_nothing_is_searched(vague: Reply) -> None:
 
 @pytest.mark.parametrize('vague', VAGUE)
 async def test_a_search_has_three_tries_and_keeps_nothing(vague: Reply) -> None:
-    error, sent = await failing([(always, vague)], SEARCHED, {}, PARAMETERS)
+    error, sent = await failing([(always, vague)], SEARCHED, {}, OFFERED)
     assert error.status_code == vague.status
     assert len(sent) == 4
-    error, sent = await failing([(always, vague)], SEARCHED, {}, PARAMETERS, compat_search_refusals=False)
+    error, sent = await failing([(always, vague)], SEARCHED, {}, OFFERED, compat_search_refusals=False)
     assert len(sent) == 1
 
 
@@ -220,3 +228,24 @@ async def test_no_second_request_but_knobs_set_by_hand_still_act() -> None:
                 await ask(model, settings=cast(Any, {'seed': 1, 'openai_store': False}))
             assert dict(model.learned) == {}
     assert [sorted(body) for body in handler.bodies] == [['messages', 'model'], ['messages', 'model', 'store']]
+
+
+# An answer that comes as an error
+
+
+async def test_a_refusal_with_another_shape_in_its_words_alone_teaches_nothing() -> None:
+    """A server that echoes the request: what is quoted there is no complaint."""
+    echo = Reply.json(
+        {
+            'detail': [
+                {
+                    'loc': ['body', 'top_p'],
+                    'msg': 'Input should be a valid number',
+                    'input': "Unknown parameter: 'seed'",
+                }
+            ]
+        },
+        422,
+    )
+    error, sent = await failing([(always, echo)], options=FOUR)
+    assert (error.status_code, len(sent)) == (422, 1)

@@ -83,8 +83,8 @@ COPILOT_HEADERS = {
     'editor-version': IsStr(regex=r'vscode/[\d.]+'),
     'copilot-integration-id': 'vscode-chat',
 }
-HEADERS = {'copilot': COPILOT_HEADERS, 'cerebras': {'x-cerebras-3rd-party-integration': 'pydantic-ai'}}
-# What the SDK and HTTP add to every request.
+CEREBRAS = {'x-cerebras-3rd-party-integration': 'pydantic-ai'}
+HEADERS: dict[str, Any] = {'copilot': COPILOT_HEADERS, 'cerebras': CEREBRAS}
 EVERYWHERE = {'host', 'accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'user-agent'}
 
 each_prefix = pytest.mark.parametrize('prefix', sorted({row.prefix for row in servers()}))
@@ -153,7 +153,7 @@ async def test_what_a_row_sends(prefix: str, monkeypatch: pytest.MonkeyPatch, se
     monkeypatch.setenv(ROWS[prefix].keys[-1], 'k-1')
     async with Agent(infer_model(f'{prefix}:a/m')) as agent:
         await agent.run('Hi')
-    (request,) = [call.request for call in sent]
+    [request] = [call.request for call in sent]
     assert (request.method, str(request.url)) == ('POST', f'{ROWS[prefix].url}/chat/completions')
     assert own_headers(request) == {'authorization': 'Bearer k-1', **HEADERS.get(prefix, {})}
 

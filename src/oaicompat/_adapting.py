@@ -82,7 +82,14 @@ class _Tries:
         """The error to raise: another refusal of the same request says less than the first; any other is news."""
         if self.first is None or error.status_code not in REFUSED | {self.first.status_code}:
             return error
-        return error if is_callers_fault(complaints(error.body)) else self.first
+        said = [text for text in complaints(error.body) if text.strip()]
+        if is_callers_fault(said):
+            return error
+        if self.delta and error is not self.first:
+            # The first may be answered by now; then this is what is left to mend.
+            last = (said or ['it said nothing'])[0][:200]
+            self.first.add_note(f'oaicompat: sent again with {knobs_of(self.delta)}, it was refused again: {last}')
+        return self.first
 
 
 async def adapted(
