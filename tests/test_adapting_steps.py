@@ -14,18 +14,21 @@ from pydantic_ai.tools import ToolDefinition
 from refusing import (
     LISTS,
     OFFERED,
+    REFERRING,
     SEED,
     TOO_LONG,
     Refuses,
     Refusing,
     always,
     ask,
+    at_work,
     called,
     failing,
     has_list,
     message,
     notes,
     refusal,
+    roles,
 )
 
 from oaicompat import OpenAICompatibleModel, Server, register_server
@@ -213,6 +216,20 @@ async def test_what_the_caller_says_is_not_searched() -> None:
     assert [has_list(body) for body in sent] == [True, True]
     assert sent[1]['messages'][1]['content'] == ''
     assert notes(error) == []
+
+
+async def test_of_what_is_tried_together_the_rest_is_tried() -> None:
+    picky = ModelRequestParameters(
+        function_tools=[ToolDefinition(name='refer', description='', parameters_json_schema=REFERRING)]
+    )
+    handler = Refusing([(lambda body: None in at_work(body, 'assistant'), VAGUE[0])])
+    own: Any = {'compat_late_system': 'asis'}
+    async with ScriptedServer(handler) as server:
+        async with OpenAICompatibleModel('m', base_url=server.base_url, profile=own) as model:
+            await ask(model, SEARCHED, None, picky)
+            assert model.learned == {'compat_assistant_content': 'empty'}
+    tried = [(json.dumps(body).count('$ref'), has_list(body), 'system' in roles(body)) for body in handler.bodies]
+    assert tried == [(1, True, True), (0, True, True), (1, False, True), (1, True, True)]
 
 
 # Off

@@ -7,7 +7,7 @@ kept only once it has helped. Overrides nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
@@ -72,10 +72,17 @@ class _Tries:
         return True
 
     def overruled(self, profile: Profile) -> tuple[Lesson, ModelHTTPError] | None:
-        """The lesson that the caller's own profile stands against, and what taught it: then it can't help."""
-        for lesson, error in self.learned:
-            if not all(says(profile, key, value) for key, value in lesson.profile.items()):
+        """The lesson that the caller's own profile stands against, and what taught it: then it can't help.
+
+        Of several things that are tried at once, those that the caller leaves are tried.
+        """
+        for at, (lesson, error) in enumerate(self.learned):
+            held = {key: value for key, value in lesson.profile.items() if says(profile, key, value)}
+            if len(held) == len(lesson.profile):
+                continue
+            if lesson.name != SEARCH or not held:
                 return lesson, error
+            self.learned[at] = replace(lesson, profile=held), error
         return None
 
     def told(self, error: ModelHTTPError) -> ModelHTTPError:
