@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_adapting
+import test_adapting_messages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai import APIStatusError
@@ -79,6 +81,50 @@ async def test_a_server_that_refuses_everything_ends_with_its_first_error(
     at = int(cause.response.headers['x-at'])
     # The caller's own fault, such as a context that is too long, is told whenever it comes.
     assert at == 0 or (at == len(came) - 1 and is_callers_fault(complaints(raised.value.body)))
+
+
+RULES = [
+    rule
+    for case in (*test_adapting.CASES.values(), *test_adapting_messages.CASES.values())
+    if not case.responses
+    for rule in case.refuses
+]
+
+
+def tolerantly(refuses: Refuses) -> Refuses:
+    """A rule of one case, for conversations of another."""
+
+    def checked(body: Fields) -> bool:
+        try:
+            return bool(refuses(body))
+        except (LookupError, TypeError):
+            return False
+
+    return checked
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(RULES), max_size=4, unique_by=id), st.booleans())
+async def test_a_server_that_is_picky_in_several_ways(rules: list[tuple[Refuses, Reply]], stream: bool) -> None:
+    """Either it gets what it takes, and at once the next time; or nothing is learned. Never more than four requests."""
+    MEMORY.clear()
+    handler = Refusing([(tolerantly(refuses), reply) for refuses, reply in rules])
+    async with ScriptedServer(handler) as server, OpenAICompatibleModel('m', base_url=server.base_url) as model:
+        try:
+            await ask(model, EVERYTHING, SETTINGS, OFFERED, stream=stream)
+        except ModelHTTPError:
+            assert dict(model.learned) == {}
+            assert len(handler.bodies) <= 4
+        else:
+            sent = len(handler.bodies)
+            assert sent <= 4
+            assert bool(model.learned) == (sent > 1)
+            await ask(model, EVERYTHING, SETTINGS, OFFERED, stream=stream)
+            assert len(handler.bodies) == sent + 1
+    for body in handler.bodies:
+        said = json.dumps(body['messages'])
+        assert all(text in said for text in ('see', 'https://example.com/c.png', 'tool_call_id'))
+        assert [one['function']['name'] for one in body['tools']] == ['look', 'refer']
 
 
 NEVER = [row for row in REFUSALS if row['kind'] == 'never' and not row['teaches']]
