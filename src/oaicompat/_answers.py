@@ -33,7 +33,7 @@ from oaicompat import _urls
 from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
-from oaicompat._lessons import teaches
+from oaicompat._lessons import lessons
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
@@ -357,8 +357,16 @@ async def see(response: Any) -> None:
     pin.response = response
     if response.status_code >= _SERVER_ERROR:
         body = await response.aread()
-        if is_hopeless(body) or teaches(pin.profile, response.request.content, response.status_code, body):
+        if is_hopeless(body) or _teaches(pin.profile, response.status_code, response.request.content, body):
             retry_never(response)
+
+
+def _teaches(profile: Profile, status: int, sent: bytes, body: bytes) -> bool:
+    """Whether an error says what to change in the request, so that the same request would fail again."""
+    try:
+        return bool(lessons(profile, json.loads(sent), status, json.loads(body)))
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 _SERVER_ERROR = 500

@@ -35,7 +35,7 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _details, _history, _urls
-from oaicompat._adapting import adapted
+from oaicompat._adapting import adapted, made_over
 from oaicompat._answers import (
     Answer,
     errors_explained,
@@ -53,7 +53,6 @@ from oaicompat._history import makes_tool_message, result_texts, settled, settle
 from oaicompat._lessons import together
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
-from oaicompat._requests import adapted as made_over
 from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream, headers_of, watch
 from oaicompat._toolcalls import WHOLE
@@ -177,8 +176,9 @@ class _Compatible(Model[AsyncOpenAI]):
         ours = {} if _urls.is_openai(self._endpoint.url) else {'openai_chat_supports_multiple_system_messages': False}
         row = self._server.profile if self._server else {}
         profile = super()._instance_profile_defaults(profile)
-        learned = together(self.learned, self._news)
-        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, learned)))
+        # Of tuples, what the row says and what was learned both count.
+        known = together(together(row, self.learned), self._news)
+        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, known)))
 
     @override
     def prepare_messages(
