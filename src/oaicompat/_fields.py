@@ -38,7 +38,7 @@ _PATTERNS = tuple(
         rf'{_NAME}(?: `[^`]*`)? is not available',
         rf'{_NAME} does not support .{{1,40}}? with this model',
         rf'invalid {_NAME}: only \S+ is allowed',
-        rf'{_NAME} must be one of',
+        rf'{_NAME.replace("[A-Za-z_][", "(?:reasoning_?effort|verbosity|service_?tier)[")} must be one of',
         rf'{_OTHER} and {_NAME} cannot (?:both )?be',
         rf'{_NAME} (?:parameter )?is only allowed when',
         rf'cannot specify both {_OTHER} and {_NAME}',

@@ -92,8 +92,8 @@ def _helps(news: Mapping[str, Any], sent: _shapes.Body, profile: Mapping[str, An
         return True  # pydantic-ai's mapping reads it
     try:
         return adapted(sent, together(profile, news)) is not sent
-    except ValueError:  # a schema that can't be written otherwise
-        return False
+    except ValueError:
+        return True  # a schema that can't be written otherwise: who tries says so
 
 
 _BODY_KNOBS = {knob for knob, *_ in ADAPTERS}

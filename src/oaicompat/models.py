@@ -7,6 +7,7 @@ list tool returns, and the repair of what comes back. Each override calls `super
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
@@ -208,12 +209,13 @@ class _Compatible(Model[AsyncOpenAI]):
         parameters: Any, *, responses: bool = False,
     ) -> Any:  # fmt: skip
         """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
+        began = asyncio.get_running_loop().time()
 
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
             always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
             streamed = stream or (always and not responses)
             with pinned(self, profile, names) as pin:
-                facts = {'details': self._reads_details, 'own_client': self._own_client}
+                facts: Any = {'details': self._reads_details, 'own_client': self._own_client, 'began': began}
                 answer = Answer(self._endpoint, pin, settings, parameters, responses, **facts)
                 async with answer.deadline(stream=stream, streamed=streamed) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
