@@ -12,6 +12,7 @@ from hypothesis import settings
 from oaicompat import servers
 from oaicompat._memory import MEMORY
 
+pytest.register_assert_rewrite('bodies', 'refusing')
 pytest_plugins = ['oaicompat.testing.plugin']
 
 

@@ -195,6 +195,7 @@ def test_memory_forgets_and_its_version_never_comes_back() -> None:
         versions.append(memory.version('e', 'm'))
         memory.recognise('e', 'llama.cpp')
         memory.forget('e', 'm')
+        memory.forget_kind('e')
         versions.append(memory.version('e', 'm'))
         assert (memory.profile('e', 'm'), memory.kind('e')) == ({}, None)
     assert len(set(versions)) == len(versions)

@@ -7,14 +7,15 @@ kept only once it has helped. Overrides nothing.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
 
+from oaicompat import _requests
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint, Profile, knobs_of
-from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says
+from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says, together
 from oaicompat._rules import REFUSED
 from oaicompat.errors import explained
 
@@ -39,7 +40,10 @@ class _Tries:
     @property
     def delta(self) -> dict[str, Any]:
         """The profile keys of all lessons."""
-        return {key: value for lesson, _ in self.learned for key, value in lesson.profile.items()}
+        known: dict[str, Any] = {}
+        for lesson, _ in self.learned:
+            known = together(known, lesson.profile)
+        return known
 
     @property
     def names(self) -> frozenset[str]:
@@ -49,42 +53,52 @@ class _Tries:
     def correct(self, profile: Profile, error: ModelHTTPError) -> bool:
         """Whether `error` says what to change, or leaves something to try."""
         self.first = self.first or error
+        if self._corrections == MAX_CORRECTIONS:
+            return False
+        self._corrections += 1
         if learned := self.endpoint.lessons(profile, error):
             self.learned += [(lesson, error) for lesson in learned]
-        elif self._is_refusal(error):
-            for guess in self._take_back():
-                self.endpoint.rule_out(guess)
-            if self._guesses is None:
-                self._guesses = list(self.endpoint.guesses(profile, error))
-            learned = self._guess(error)
-        self._corrections += 1
-        return bool(learned) and self._corrections <= MAX_CORRECTIONS
+            return True
+        for guess in (lesson for lesson, _ in self.learned if lesson.name == SEARCH):
+            self.endpoint.rule_out(guess)
+        if self._guesses is None:
+            self._guesses = list(self.endpoint.guesses(profile, error))
+        return self.guess(error)
 
-    def skip(self, lesson: Lesson, error: ModelHTTPError) -> bool:
-        """Whether there is something else to try than `lesson`, which the caller's own profile overrules."""
-        return lesson.name == SEARCH and bool(self._take_back()) and bool(self._guess(error))
-
-    def _guess(self, error: ModelHTTPError) -> tuple[Lesson, ...]:
-        """The next guess, if there is one."""
-        guess = self._guesses.pop(0) if self._guesses else None
-        if guess is None:
-            return ()
-        self.learned.append((guess, error))
-        return (guess,)
-
-    def _take_back(self) -> list[Lesson]:
-        """Guesses that are not to be made any more."""
-        guessed = [lesson for lesson, _ in self.learned if lesson.name == SEARCH]
+    def guess(self, error: ModelHTTPError) -> bool:
+        """Whether there is another thing to try; one that did not help is taken back."""
         self.learned = [pair for pair in self.learned if pair[0].name != SEARCH]
-        return guessed
+        if not self._guesses:
+            return False
+        self.learned.append((self._guesses.pop(0), error))
+        return True
 
-    def _is_refusal(self, error: ModelHTTPError) -> bool:
-        refused = error.status_code in REFUSED or error.status_code == (self.first or error).status_code
-        return refused and not is_callers_fault(complaints(error.body))
+    def overruled(self, profile: Profile) -> tuple[Lesson, ModelHTTPError] | None:
+        """The lesson that the caller's own profile stands against, and what taught it: then it can't help.
+
+        Of several things that are tried at once, those that the caller leaves are tried.
+        """
+        for at, (lesson, error) in enumerate(self.learned):
+            held = {key: value for key, value in lesson.profile.items() if says(profile, key, value)}
+            if len(held) == len(lesson.profile):
+                continue
+            if lesson.name != SEARCH or not held:
+                return lesson, error
+            self.learned[at] = replace(lesson, profile=held), error
+        return None
 
     def told(self, error: ModelHTTPError) -> ModelHTTPError:
         """The error to raise: another refusal of the same request says less than the first; any other is news."""
-        return self.first if self.first is not None and self._is_refusal(error) else error
+        if self.first is None or error.status_code not in REFUSED | {self.first.status_code}:
+            return error
+        said = [text for text in complaints(error.body) if text.strip()]
+        if is_callers_fault(said):
+            return error
+        if self.delta and error is not self.first:
+            # The first may be answered by now; then this is what is left to mend.
+            last = (said or ['it said nothing'])[0][:200]
+            self.first.add_note(f'oaicompat: sent again with {knobs_of(self.delta)}, it was refused again: {last}')
+        return self.first
 
 
 async def adapted(
@@ -105,14 +119,19 @@ async def adapted(
     tries = _Tries(endpoint)
     while True:
         profile = await settled(tries.delta)
-        if tries.first is not None and (overruled := _overruled(tries, profile)) is not None:
-            if tries.skip(overruled, tries.first):
+        if (overruled := tries.overruled(profile)) is not None:
+            lesson, refusal = overruled
+            if lesson.name == SEARCH and tries.guess(refusal):
                 continue
-            if overruled.name != SEARCH:
-                tries.first.add_note(f'oaicompat: {knobs_of(overruled)} would answer this refusal, but {_OWN}')
-            raise explained(tries.first, endpoint)
+            raise explained(tries.first or refusal if lesson.name == SEARCH else _overruled(lesson, refusal), endpoint)
         try:
             answer = await send(profile, tries.names)
+        except UserError as error:
+            if tries.first is None:
+                raise
+            # What would answer the refusal can't be done.
+            tries.first.add_note(f'oaicompat: {error}')
+            raise explained(tries.first, endpoint) from error
         except ModelHTTPError as error:
             endpoint.recognise(server=(error.headers or {}).get('server'))
             if tries.correct(profile, error):
@@ -121,16 +140,26 @@ async def adapted(
         except ModelAPIError as error:
             raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
         for lesson, refusal in tries.learned:
-            endpoint.remember(lesson, refusal)
+            endpoint.remember(lesson, refusal, profile)
         return answer
 
 
-def _overruled(tries: _Tries, profile: Profile) -> Lesson | None:
-    """A lesson that the caller's own profile stands against: it could not help."""
-    for lesson, _ in tries.learned:
-        if not all(says(profile, key, value) for key, value in lesson.profile.items()):
-            return lesson
-    return None
+def made_over(body: Mapping[str, Any], profile: Profile, fired: set[str]) -> Mapping[str, Any]:
+    """`body` in the shape that `profile` asks for; what was done is added to `fired`.
+
+    Raises:
+        UserError: If the shape can't be had.
+    """
+    try:
+        return _requests.adapted(body, profile, fired)
+    except ValueError as error:
+        misuse: Any = UserError(str(error))
+        misuse.retryable = False
+        raise misuse from error
 
 
-_OWN = "this model's own profile says otherwise"
+def _overruled(lesson: Lesson, refusal: ModelHTTPError) -> ModelHTTPError:
+    """`refusal`, which says how the caller's own profile stands against its lesson."""
+    knobs = knobs_of(lesson.profile)
+    refusal.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
+    return refusal

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Set
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from openai import APIConnectionError, APIError, AsyncStream
@@ -33,7 +33,7 @@ from oaicompat import _urls
 from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
-from oaicompat._lessons import teaches
+from oaicompat._lessons import lessons
 from oaicompat._recovery import TextCalls
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
@@ -73,6 +73,7 @@ class Answer:
         responses: Whether it went to `/responses`.
         details: Whether `reasoning_details` are ours to read.
         own_client: Whether the client is ours, and not the caller's.
+        began: When the first try of the call began, in the event loop's time.
     """
 
     endpoint: Endpoint
@@ -82,6 +83,7 @@ class Answer:
     responses: bool = False
     details: bool = True
     own_client: bool = True
+    began: float = field(default_factory=lambda: asyncio.get_running_loop().time())
 
     @property
     def profile(self) -> Profile:
@@ -115,7 +117,8 @@ class Answer:
         seconds = self.profile.get('compat_unary_timeout', _PATIENCE)
         timed = {**self.settings, 'timeout': request_timeout(connect, self._idle if streamed else seconds)}
         try:
-            async with nullcontext() if stream else asyncio.timeout(seconds):
+            # All tries of one call together.
+            async with nullcontext() if stream else asyncio.timeout_at(self.began + seconds):
                 yield timed
         except ModelTimeoutError as error:
             knob, limit = ('connect', connect) if is_connecting(error) else ('idle', self._idle)
@@ -159,6 +162,9 @@ class Answer:
             )
             if not stream:
                 return await self._folded(repaired)
+            if (failure := await repaired.begin()) is not None:
+                await repaired.close()
+                raise self._error(failure, None, in_stream=True)
             repaired.adapted = self.adapted
             repaired.on_end.append(lambda: self._learn(repaired.repairs))
             return repaired
@@ -240,7 +246,7 @@ class Answer:
         self._log(stream.repairs)
         return as_completion({**repaired, _CARRIED: sorted({*stream.repairs, *self.adapted, 'request.stream'})})
 
-    def _error(self, failure: FailureError, came: object) -> ModelAPIError:
+    def _error(self, failure: FailureError, came: object, *, in_stream: bool = False) -> ModelAPIError:
         """The error that the same failure would be with a status of its own."""
         fields = dict(failure.body) if isinstance(failure.body, Mapping) else {'message': failure.message}
         if failure.status is not None:
@@ -249,8 +255,9 @@ class Answer:
         if isinstance(came, str) and '<' in came[:200]:
             message, retryable = f'{message}; {wrong_url(self.endpoint)}', False
         error = _model_errors.stream_error(self.endpoint.model, message, fields)
-        error.in_stream = False
+        error.in_stream = in_stream
         error.__cause__ = failure
+        failure.request = getattr(self.pin.response, 'request', None)
         headers = self.pin.response.headers if self.pin.response is not None else None
         return explained(error, self.endpoint, retryable=retryable, headers=headers)
 
@@ -372,8 +379,16 @@ async def see(response: Any) -> None:
     pin.response = response
     if response.status_code >= _SERVER_ERROR:
         body = await response.aread()
-        if is_hopeless(body) or teaches(pin.profile, response.request.content, response.status_code, body):
+        if is_hopeless(body) or _teaches(pin.profile, response.status_code, response.request.content, body):
             retry_never(response)
+
+
+def _teaches(profile: Profile, status: int, sent: bytes, body: bytes) -> bool:
+    """Whether an error says what to change in the request, so that the same request would fail again."""
+    try:
+        return bool(lessons(profile, json.loads(sent), status, json.loads(body)))
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 _SERVER_ERROR = 500

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from openai import APIStatusError, APITimeoutError, AsyncOpenAI, NotGiven, Omit, OpenAIError
-from pydantic_ai.exceptions import UserError
 from typing_extensions import override
 
 _ASKING_TIMEOUT = 10.0
@@ -49,12 +48,7 @@ class _Adapted:
         options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
         extra = arguments.pop('extra_body', None) or {}
         body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
-        try:
-            adapted = self._adapt(body)
-        except ValueError as error:
-            misuse: Any = UserError(f"the request can't be made as this server wants it: {error}")
-            misuse.retryable = False
-            raise misuse from error
+        adapted = self._adapt(body)
         if adapted is body:
             return await self._inner.create(**arguments, **options, extra_body=extra or None)
         named = {key: adapted[key] for key in _FIRST if key in adapted}

@@ -61,14 +61,19 @@ class Endpoint:
         return not _urls.path(self.url)
 
     @property
+    def _key(self) -> str:
+        """What lessons are kept under: one server may refuse on one of its APIs what it takes on the other."""
+        return self.url if self.path == '/chat/completions' else f'{self.url}{self.path}'
+
+    @property
     def version(self) -> int:
         """Changes whenever what is known changes."""
-        return MEMORY.version(self.url, self.model)
+        return MEMORY.version(self._key, self.model)
 
     @property
     def learned(self) -> dict[str, Any]:
         """The profile keys that answers taught."""
-        return MEMORY.profile(self.url, self.model)
+        return MEMORY.profile(self._key, self.model)
 
     @property
     def is_llama_cpp(self) -> bool:
@@ -77,7 +82,8 @@ class Endpoint:
 
     def forget(self) -> None:
         """Drop what was learned."""
-        MEMORY.forget(self.url, self.model)
+        MEMORY.forget(self._key, self.model)
+        MEMORY.forget_kind(self.url)
 
     def recognise(self, *, server: str | None = None, build: object = None, timings: object = None) -> None:
         """Take the endpoint for llama.cpp where an answer says so."""
@@ -112,29 +118,30 @@ class Endpoint:
             # Who puts a stream together repairs.
             learned = tuple(lesson for lesson in learned if 'compat_stream' not in lesson.profile)
         for lesson in learned:
-            facts = (self.model, self.shown, error.status_code, lesson.because, knobs_of(lesson))
+            facts = (self.model, self.shown, error.status_code, lesson.because, knobs_of(lesson.profile))
             logger.debug('%s at %s refused a request (HTTP %d, %s): sent again with %s', *facts)
         return learned
 
-    def remember(self, learned: Lesson, error: ModelHTTPError) -> None:
-        """Keep what `error` taught, now that it has helped, and say so once."""
-        if MEMORY.learn(self.url, self.model, learned):
+    def remember(self, learned: Lesson, error: ModelHTTPError, profile: Profile) -> None:
+        """Keep what `error` taught, now that it has helped in `profile`, and say so once."""
+        if MEMORY.learn(self._key, self.model, learned):
             logger.warning(
                 '%s at %s refused a request (HTTP %d, %s) and took it with %s. Set it in `profile` to save the try.',
                 self.model,
                 self.shown,
                 error.status_code,
                 learned.because,
-                knobs_of(learned),
+                # Of a tuple, the whole, since one that is set stands in place of another.
+                knobs_of({key: profile.get(key, value) for key, value in learned.profile.items()}),
             )
 
     def drop(self, name: str) -> None:
         """Forget one thing that was found out and is not so."""
-        MEMORY.unlearn(self.url, self.model, name)
+        MEMORY.unlearn(self._key, self.model, name)
 
     def note(self, name: str, profile: Profile, because: str) -> None:
         """Remember what was found out without a refusal."""
-        if MEMORY.learn(self.url, self.model, Lesson(name, profile, because)):
+        if MEMORY.learn(self._key, self.model, Lesson(name, profile, because)):
             logger.debug('%s at %s: %s=%s, by %s', self.model, self.shown, name, dict(profile), because)
 
     async def form_for_lists(
@@ -166,6 +173,6 @@ class Endpoint:
         return locks.setdefault((self.url, self.model), asyncio.Lock())
 
 
-def knobs_of(learned: Lesson) -> str:
-    """The profile keys of a lesson, as they are set."""
-    return ', '.join(f'{key}={value!r}' for key, value in learned.profile.items())
+def knobs_of(profile: Profile) -> str:
+    """Profile keys, as they are set."""
+    return ', '.join(f'{key}={value!r}' for key, value in profile.items())

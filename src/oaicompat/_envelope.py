@@ -28,7 +28,10 @@ class FailureError(Exception):
         message: The server's words.
         body: The error object as the server sent it.
         status: The HTTP status that this error would have, where the server tells it.
+        request: The HTTP request that it answers, where that is known.
     """
+
+    request: Any = None
 
     def __init__(self, message: str, body: object, status: int | None = None) -> None:
         super().__init__(message)

@@ -38,7 +38,7 @@ _PATTERNS = tuple(
         rf'{_NAME}(?: `[^`]*`)? is not available',
         rf'{_NAME} does not support .{{1,40}}? with this model',
         rf'invalid {_NAME}: only \S+ is allowed',
-        rf'{_NAME} must be one of',
+        rf'{_NAME.replace("[A-Za-z_][", "(?:reasoning_?effort|verbosity|service_?tier)[")} must be one of',
         rf'{_OTHER} and {_NAME} cannot (?:both )?be',
         rf'{_NAME} (?:parameter )?is only allowed when',
         rf'cannot specify both {_OTHER} and {_NAME}',
@@ -51,9 +51,15 @@ _ESSENTIAL = frozenset({
     'model', 'messages', 'input', 'instructions', 'prompt', 'stream', 'tools', 'tool_choice', 'functions',
     'function_call', 'response_format', 'text', 'n', 'max_tokens', 'max_completion_tokens', 'max_output_tokens',
     'modalities', 'audio', 'previous_response_id', 'conversation', 'background', 'moderation', 'web_search_options',
-    'messages.role', 'messages.content', 'messages.tool_calls', 'messages.tool_call_id', 'tools.type', 'tools.function',
-    'tools.function.name', 'tools.function.parameters', 'tools.name', 'tools.parameters',
 })  # fmt: skip
+# The same within messages, tools and formats, by the last step of a path or by any.
+_SAID = frozenset({
+    'role', 'content', 'type', 'text', 'tool_calls', 'tool_call_id', 'call_id', 'function', 'function_call',
+    'arguments', 'output', 'summary', 'refusal', 'image_url', 'input_audio', 'file', 'file_data', 'file_id', 'file_url',
+    'filename', 'data', 'format', 'url', 'description',
+})  # fmt: skip
+_SCHEMAS = frozenset({'parameters', 'input_schema', 'schema', 'json_schema', 'definition', 'grammar'})
+_HOLDERS = frozenset({'messages', 'input', 'tools', 'functions', 'response_format', 'text'})
 _CAMEL = re.compile(r'(?<=[a-z0-9])(?=[A-Z])')
 _STEP = re.compile(r'[.\[\]]+')
 _UNION_STEP = re.compile(r'^(?:\d+|assistant|user|system|tool|developer|function-.*|typed-dict|body)$')
@@ -62,6 +68,11 @@ _UNION_STEP = re.compile(r'^(?:\d+|assistant|user|system|tool|developer|function
 # What a value may be is the caller's to know.
 _VALUE = re.compile(
     r'between|\brange\b|at most|at least|less than|greater than|maximum|minimum|too (?:large|small|long)|[<>]='
+    r'|out of bounds|must not|valid (?:number|integer|string|boolean|list|dict)'
+    r'|(?:must|should|allowed to|supposed to) (?:not )?be (?:an? |in |non|positive|negative|greater|true|false)'
+    r'|expected (?:an? )?\w+,? (?:but )?(?:got|received|found)'
+    r'|not (?:\w+ )?(?:supported|allowed|accepted) (?:as|to be)\b',
+    re.IGNORECASE,
 )
 
 
@@ -76,8 +87,17 @@ def omitted(complaint: str, sent: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _is_essential(path: str, sent: Mapping[str, Any]) -> bool:
-    # To let the model choose is what a request without the field says.
-    return path in _ESSENTIAL and not (path == 'tool_choice' and sent.get(path) == 'auto')
+    if path == 'tool_choice':
+        # To let the model choose is what a request without the field says.
+        return sent.get(path) != 'auto'
+    holder, *inner = path.split('.')
+    if not inner or holder not in _HOLDERS:
+        return path in _ESSENTIAL
+    *above, last = inner
+    if last == 'strict':
+        return False
+    # The name of a speaker can be spared, that of a tool can't.
+    return last in _SAID or bool(_SCHEMAS & set(inner)) or (last == 'name' and (bool(above) or holder != 'messages'))
 
 
 def _named(complaint: str) -> Iterator[str]:
@@ -99,7 +119,9 @@ def _listed(line: str) -> Iterator[str]:
 
 def _path(name: str) -> str:
     """A name as the path of a field in a body: without indexes and without the steps that a validator adds."""
-    steps = [step for step in _STEP.split(name) if step and not _UNION_STEP.match(step)]
+    given = [step for step in _STEP.split(name) if step]
+    # `user` is also a field.
+    steps = [step for step in given if not _UNION_STEP.match(step)] or given[-1:]
     if name.startswith(('messages', 'tools')) and not steps[1:]:
         return steps[0] if steps else ''
     path = '.'.join(_CAMEL.sub('_', step).lower() if step != steps[0] or '_' not in step else step for step in steps)

@@ -6,7 +6,6 @@ a lesson can't repeat itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -62,15 +61,6 @@ def lessons(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
     return tuple(found.values())
 
 
-def teaches(profile: Mapping[str, Any], sent: bytes, status: int, body: bytes) -> bool:
-    """Whether a refusal teaches anything, by what stands on the wire."""
-    try:
-        request, refusal = json.loads(sent), json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(request, dict) and bool(lessons(profile, request, status, refusal))
-
-
 def is_callers_fault(texts: Iterable[str]) -> bool:
     """Whether a complaint is of a kind that no other shape of the request answers."""
     return any(CALLERS_FAULT.search(text) for text in texts)
@@ -86,8 +76,14 @@ def _of_complaint(refusal: Refusal, status: int) -> tuple[Lesson, ...]:
 
 
 def _news(delta: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `delta` the profile does not say yet; tuples grow by what is new in them."""
-    return {key: merged(profile.get(key), value) for key, value in delta.items() if not says(profile, key, value)}
+    """What of `delta` the profile does not say yet; of tuples, what is new in them."""
+    return {key: _new(profile.get(key), value) for key, value in delta.items() if not says(profile, key, value)}
+
+
+def _new(known: object, value: object) -> object:
+    if isinstance(value, tuple) and isinstance(known, tuple | list):
+        return tuple(item for item in value if item not in known)
+    return value
 
 
 def _helps(news: Mapping[str, Any], sent: _shapes.Body, profile: Mapping[str, Any]) -> bool:
@@ -95,9 +91,9 @@ def _helps(news: Mapping[str, Any], sent: _shapes.Body, profile: Mapping[str, An
     if not news.keys() <= _BODY_KNOBS:
         return True  # pydantic-ai's mapping reads it
     try:
-        return adapted(sent, {**profile, **news}) is not sent
-    except ValueError:  # a schema that can't be written otherwise
-        return False
+        return adapted(sent, together(profile, news)) is not sent
+    except ValueError:
+        return True  # a schema that can't be written otherwise: who tries says so
 
 
 _BODY_KNOBS = {knob for knob, *_ in ADAPTERS}

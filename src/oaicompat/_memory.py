@@ -81,9 +81,8 @@ class Memory:
         return entry is not None and repr(guess.profile) in entry.ruled_out
 
     def forget(self, endpoint: str, model: str) -> None:
-        """Drop what was learned for `endpoint` and `model`, and what kind of server the endpoint was taken for."""
+        """Drop what was learned for `endpoint` and `model`."""
         with self._lock:
-            self._kinds.pop(endpoint, None)
             if (endpoint, model) in self._entries:
                 self._version += 1
                 self._entries[endpoint, model] = _Entry(version=self._version)
@@ -99,6 +98,10 @@ class Memory:
     def kind(self, endpoint: str) -> str | None:
         """The kind of server that answers at `endpoint`, where its answers gave it away."""
         return self._kinds.get(endpoint)
+
+    def forget_kind(self, endpoint: str) -> None:
+        """Drop what kind of server `endpoint` was taken for."""
+        self._kinds.pop(endpoint, None)
 
     def recognise(self, endpoint: str, kind: str) -> None:
         """Keep that `endpoint` is a server of `kind`, such as `llama.cpp`."""

@@ -40,6 +40,9 @@ def adapted(body: Body, profile: Profile, fired: set[str] | None = None) -> Body
             or of `POST /responses` (https://platform.openai.com/docs/api-reference/responses/create).
         profile: A checked profile with `compat_*` keys; other keys are ignored.
         fired: The names of the adaptations that changed anything are added to it.
+
+    Raises:
+        ValueError: If a schema can't be rewritten: a reference names nothing, or it is too large or too deep.
     """
     for knob, name, adapt in ADAPTERS:
         if _is_set(profile.get(knob)):
@@ -215,10 +218,12 @@ def reschemed(body: Body, profile: Profile) -> Body:
 
     def change(spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         schema = spec.get(key)
+        if not isinstance(schema, dict):
+            return spec
         try:
-            new = rewritten(schema, profile['compat_schema']) if isinstance(schema, dict) else schema
+            new = rewritten(schema, profile['compat_schema'])
         except ValueError as error:
-            raise ValueError(f'the schema of `{spec.get("name")}`: {error}') from error
+            raise ValueError(f"the schema of {spec.get('name')!r} can't be sent in another form: {error}") from error
         return spec if new is schema else {**spec, key: new}
 
     return _each_spec(body, change)

@@ -74,7 +74,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         'request.tool_call_ids',
-        _any('tool call id was', r'(?:tool_calls\[\d+\]\.id|call_id)\W.*(?:too long|maximum length|pattern|length of)'),
+        _any(
+            r'tool call id was\b.*\b(?:must be|length)',
+            r'(?:tool_calls\[\d+\]\.id|call_id)\W.*(?:too long|maximum length|pattern|length of)',
+        ),
         _teachings.call_ids,
         f'{_GITHUB}anomalyco/opencode/issues/1680',  # Mistral; OpenAI takes 40 characters, on /responses 64
         _TEMPLATE_STATUSES,

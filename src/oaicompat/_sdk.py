@@ -19,7 +19,6 @@ from typing import Any, NoReturn, Protocol, Self, cast
 from openai import (
     APIConnectionError,
     APIError,
-    APIStatusError,
     APITimeoutError,
     AsyncOpenAI,
     AsyncStream,
@@ -58,11 +57,9 @@ def add_defaults(client: AsyncOpenAI, headers: Mapping[str, str], query: Mapping
 
 def sent_body(error: BaseException) -> dict[str, Any] | None:
     """The JSON body of the request that `error` answers, read from the SDK's error that it was raised from."""
-    cause = error.__cause__
-    if not isinstance(cause, APIStatusError):
-        return None
+    request = getattr(error.__cause__, 'request', None)
     try:
-        body = json.loads(cause.request.content)
+        body = json.loads(request.content) if request is not None else None
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
@@ -160,6 +157,9 @@ class RepairedStream(AsyncStream[Any]):
         self._count = 0  # of the values that were checked
         self._events = EventDecoder(repair.repairs)
         self._decoder = cast(Any, self)
+        self._ahead: list[Any] = []
+        self._fault: Exception | None = None
+        self._reader = self._read()
         self._iterator = self.__stream__()
 
     @property
@@ -185,10 +185,27 @@ class RepairedStream(AsyncStream[Any]):
         finally:
             await self.response.aclose()
 
+    async def begin(self) -> FailureError | None:
+        """Read up to the first chunk; gives the error that stands in its place, if one does."""
+        try:
+            self._ahead = [await anext(self._reader)]
+        except StopAsyncIteration:
+            pass
+        except FailureError as failure:
+            self._fault = failure
+            return failure
+        except Exception as error:
+            self._fault = error  # for who reads on
+        return None
+
     @override
     async def __stream__(self) -> AsyncIterator[Any]:
         try:
-            async for chunk in self._read():
+            if self._fault is not None:
+                raise self._fault
+            for chunk in self._ahead:
+                yield chunk
+            async for chunk in self._reader:
                 yield chunk
         except FailureError as failure:
             raise self._api_error(failure.message, failure.body, failure.status) from failure

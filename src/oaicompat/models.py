@@ -7,6 +7,7 @@ list tool returns, and the repair of what comes back. Each override calls `super
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
@@ -35,7 +36,7 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _details, _history, _urls
-from oaicompat._adapting import adapted
+from oaicompat._adapting import adapted, made_over
 from oaicompat._answers import (
     Answer,
     errors_explained,
@@ -53,7 +54,6 @@ from oaicompat._history import makes_tool_message, result_texts, settled, settle
 from oaicompat._lessons import together
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
-from oaicompat._requests import adapted as made_over
 from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream, headers_of, watch
 from oaicompat._toolcalls import WHOLE
@@ -177,8 +177,9 @@ class _Compatible(Model[AsyncOpenAI]):
         ours = {} if _urls.is_openai(self._endpoint.url) else {'openai_chat_supports_multiple_system_messages': False}
         row = self._server.profile if self._server else {}
         profile = super()._instance_profile_defaults(profile)
-        learned = together(self.learned, self._news)
-        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, learned)))
+        # Of tuples, what the row says and what was learned both count.
+        known = together(together(row, self.learned), self._news)
+        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, known)))
 
     @override
     def prepare_messages(
@@ -208,12 +209,13 @@ class _Compatible(Model[AsyncOpenAI]):
         parameters: Any, *, responses: bool = False,
     ) -> Any:  # fmt: skip
         """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
+        began = asyncio.get_running_loop().time()
 
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
             always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
             streamed = stream or (always and not responses)
             with pinned(self, profile, names) as pin:
-                facts = {'details': self._reads_details, 'own_client': self._own_client}
+                facts: Any = {'details': self._reads_details, 'own_client': self._own_client, 'began': began}
                 answer = Answer(self._endpoint, pin, settings, parameters, responses, **facts)
                 async with answer.deadline(stream=stream, streamed=streamed) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
