@@ -230,6 +230,7 @@ def test_a_block_is_one_thing() -> None:
         ('[edit(path="(a", tags=["x", \'it"s\'], options={"deep": true}, line=-1, note=None, ratio=1e3)]',
          edit(path='(a', tags=['x', 'it"s'], options={'deep': True}, line=-1, note=None, ratio=1000.0)),
         ('<|python_tag|>edit.call(text="a\\nb", dry=False)', edit(text='a\nb', dry=False)),
+        ('<tool_call><function=edit><parameter=text>a</parameter></tool_call>', edit(text='a')),
         ('<function=edit>\n<parameter=text>\n<parameter=x></parameter>y\n</parameter>\n</function>',
          edit(text='<parameter=x></parameter>y')),
         ('<function=edit><parameter=text>\n  indented\n\n</parameter></function>', edit(text='  indented\n')),

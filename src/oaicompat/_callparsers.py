@@ -225,10 +225,10 @@ def _function(r: Reader) -> Steps[Raw]:
     while True:
         yield from r.space()
         if not (yield from r.maybe('<parameter=')):
-            yield from r.close('</function>')
+            yield from r.close('</function>', opener='</tool_call>')
             return Raw(name, '', texts)
         key = yield from r.until('>')
-        texts[key.strip()] = yield from _inner(r, '</parameter>', '<parameter=', '</function>')
+        texts[key.strip()] = yield from _inner(r, '</parameter>', '<parameter=', '</function>', '</tool_call>')
 
 
 def key_values(r: Reader, marker: str) -> Steps[list[Raw]]:

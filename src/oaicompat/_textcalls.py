@@ -288,8 +288,7 @@ def _prefixes(words: Iterable[str]) -> str:
 
 
 _BY_MARKER = _by_marker()
-# Three backticks of four open no block.
-_START = re.compile(rf'(?!(?<=`)`)(?:{_prefixes(marker for marker in _BY_MARKER if marker)})')
+_START = re.compile(_prefixes(marker for marker in _BY_MARKER if marker))
 _MAYBE = re.compile(r'[<\[`\n.!?:>](?:(?<=[<\[`])|(?=as|co|[ac]\Z))')
 _LETTERS = frozenset(('a', 'as', 'c', 'co'))
 _INK = re.compile(r'\S')
