@@ -317,8 +317,11 @@ def _keywords(text: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # an escape that Python does not know warns
             call = ast.parse(f'f{text}', mode='eval').body
-        if isinstance(call, ast.Call) and not call.args:
-            return dumped({word.arg or '': _literal(word.value) for word in call.keywords}, allow_nan=False)
+        match call:
+            case ast.Call(args=[], keywords=words):
+                values = {word.arg: _literal(word.value) for word in words if word.arg}
+                if len(values) == len(words):
+                    return dumped(values, allow_nan=False)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass
     raise Disproved

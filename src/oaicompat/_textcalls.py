@@ -196,10 +196,8 @@ class CallScanner:
 
     def _call(self, raw: Raw) -> TextCall | None:
         name = Reader(self._schemas).offered(raw.name)
-        if name is None:
-            return None
-        arguments = fitted(raw.arguments, raw.texts, self._schemas[name])
-        return None if arguments is None else TextCall(name, arguments, raw.id)
+        arguments = fitted(raw.arguments, raw.texts, self._schemas[name]) if name is not None else None
+        return TextCall(name, arguments, raw.id) if name is not None and arguments is not None else None
 
     def _opens(self) -> bool:
         """Whether a block may start in what was not searched yet; if so, it is to be read."""
