@@ -307,6 +307,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             '<|channel|>analysis',
             'commentary to=functions.',
             'assistantcommentary to=functions.',
+            'assistantanalysis to=functions.',
         ),
         _harmony,
         (
@@ -315,6 +316,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             f'<|channel|>commentary{_TO_IT} <|constrain|>json<|message|>{_ARGS}',
             f'<|channel|>analysis{_TO_IT} code<|message|>{_ARGS}<|call|>',
             f'assistantcommentary{_TO_IT} json{_ARGS}',
+            f'assistantanalysis{_TO_IT} code{_ARGS}',
             f'commentary{_TO_IT} json{_ARGS}',
         ),
         'https://cookbook.openai.com/articles/openai-harmony',
