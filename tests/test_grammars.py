@@ -224,6 +224,7 @@ def test_a_block_is_one_thing() -> None:
         ('<tool_call>{"name": "edit", "arguments": {"text": "</tool_call>"}}</tool_call>', edit(text='</tool_call>')),
         ('<tool_call>{"name": "edit", "arguments": {"text": "}]\\""}}</tool_call>', edit(text='}]"')),
         ('<tool_call>{"name": "edit", "arguments": {"line": 1}}}</tool_call>', edit(line=1)),
+        ('<tool_call>{"name": "edit", "arguments": {"line": 1}\n</tool_call>', edit(line=1)),
         ('<tool_call>{"name": "functions.edit", "arguments": {"line": 1}}</tool_call>', edit(line=1)),
         ('<|tool_call>call:edit{text:<|"|>a}"<b><|"|>,line:20000,tags:[<|"|>x<|"|>],options:{deep:true}}<tool_call|>',
          edit(text='a}"<b>', line=20000, tags=['x'], options={'deep': True})),

@@ -82,8 +82,8 @@ def _object(r: Reader, *, inner: bool = False) -> Steps[Raw]:
     found: dict[str, str] = {}
     while True:
         yield from r.space()
-        if (yield from r.maybe('}')):
-            break
+        if (yield from r.maybe('}')) or ('arguments' in found and (yield from r.peek()) == '<'):
+            break  # a brace too few, in front of the closing marker, is common
         role = _ROLES.get((yield from quoted(r)))
         if role is None:
             raise Disproved
