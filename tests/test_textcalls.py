@@ -209,6 +209,16 @@ def test_any_cut_gives_the_same(answer: str, at: list[int]) -> None:
 
 
 @given(answers, cuts)
+def test_any_cut_gives_the_same_where_bounds_are_met(answer: str, at: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (('LONGEST', 120), ('_PATIENCE', 400), ('_BLANK', 5)):
+            patch.setattr(f'oaicompat._textcalls.{name}', value)
+        whole = scan(answer, SCHEMAS)
+        assert joined(fed(cut(answer, at))) == whole
+        assert joined(fed(list(answer))) == whole
+
+
+@given(answers, cuts)
 def test_text_without_a_call_is_what_it_was(answer: str, at: list[int]) -> None:
     """It comes out in the pieces it came in, cut further only where something was held."""
     answer, pieces = answer.replace('get_weather', 'get_whether'), cut(answer.replace('get_weather', 'get_whether'), at)

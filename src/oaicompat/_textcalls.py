@@ -69,18 +69,18 @@ class _Block:
         self._quoted = bool(marker) and not place.allows(marker)
         self._runs: list[tuple[Grammar, Reader, Steps[tuple[list[Raw], bool]]]] = []
         for grammar in _BY_MARKER[marker]:
-            reader = Reader(names, start + len(marker))
+            reader = Reader(names, start + len(marker), start + LONGEST)
             self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden())))
 
     def read(self, text: str, *, ended: bool) -> _Markup | None:
         """What it says; `None` if it takes more text, or no grammar reads on."""
         for run in self._runs[:]:
             grammar, reader, steps = run
-            reader.text, reader.ended = text, ended
+            reader.grow(text, ended=ended)
             try:
                 next(steps)
             except StopIteration as done:
-                written, mentioned = done.value
+                self.reached, (written, mentioned) = reader.at, done.value
                 return _Markup(grammar, written, reader.at, self._quoted or mentioned)
             except Disproved:
                 self._runs.remove(run)
@@ -168,9 +168,8 @@ class CallScanner:
             if read is None and block.open and len(self._text) - block.start <= LONGEST:
                 break
             self._block, self._next = None, block.again
-            size = LONGEST + 1 if read is None and block.open else (read.end if read else block.reached) - block.start
-            if read is None or size > LONGEST or not self._take(block.start, read, found):
-                self._vain += min(size, LONGEST)
+            if read is None or not self._take(block.start, read, found):
+                self._vain += LONGEST if block.open and read is None else block.reached - block.start
         self._release(self._keep if self._block is None else self._block.start, found)
         if self._block is None:
             self._forget()
