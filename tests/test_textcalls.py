@@ -311,3 +311,10 @@ def test_it_is_linear(unit: str, size: int, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr('oaicompat._textcalls._PATIENCE', 1600)
     short, long = (steps(unit * (length // len(unit)), size) for length in (3_000, 12_000))
     assert long < 5 * short + 3_000
+
+
+def test_runs_of_one_character_are_read_once() -> None:
+    """What the steps of Python don't show: it took half a minute when each piece was read together with all before."""
+    for char in '`~<[ ':
+        pieces = cut('x' + char * 100_000, range(0, 100_001, 4))
+        assert joined(fed(pieces)) == [text(''.join(pieces))]

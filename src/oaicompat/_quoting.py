@@ -40,16 +40,24 @@ class Place:
         self._quotes += text.count('"')
         self._curly += text.count('\u201c') - text.count('\u201d')
         if self._ticks or '`' in text:
-            text = '`' * self._ticks + text
-            self._ticks = len(text) - len(text.rstrip('`'))
-            self._in_code(text[: len(text) - self._ticks])
+            self._in_code(text)
 
     def _in_code(self, text: str) -> None:
-        for run in _TICKS.findall(text):
-            self._code = 0 if self._code == len(run) else self._code or len(run)
+        """Go on with a line that has backticks; a run of them may have been cut."""
+        rest = text.lstrip('`')
+        self._ticks += len(text) - len(rest)
+        if rest:
+            said = rest.rstrip('`')
+            for size in (self._ticks, *map(len, _TICKS.findall(said))):
+                self._close_code(size)
+            self._ticks = len(rest) - len(said)
+
+    def _close_code(self, size: int) -> None:
+        """A run of `size` backticks: it closes code that as many opened, or opens some."""
+        self._code = 0 if self._code == size else self._code or size
 
     def _end_line(self) -> None:
-        self._in_code('`' * self._ticks)
+        self._close_code(self._ticks)
         fence = _FENCE.match(self._head)
         if self._fence:
             closes = fence is not None and fence[1].startswith(self._fence) and not self._head[fence.end() :].strip()
