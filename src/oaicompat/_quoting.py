@@ -1,9 +1,10 @@
 """Whether markup stands where a call may stand, or where text quotes one. Pure.
 
-It quotes in code fences and inline code, in quotes and in quoted lines. It quotes in a sentence, too: tags that are
-text to the model may open a call at the start of a line or behind the end of a sentence; markers that are tokens of
-their own, which no sentence holds by chance, may follow any text, unless they are set off by a space and the line
-goes on behind them. Words open a call at the start of a line, or right behind a sentence.
+It quotes in code fences and inline code, in quotes and in quoted lines. It quotes in a sentence, too. A call may stand
+at the start of a line, or behind the end of a sentence if no sentence goes on behind it. In the middle of a sentence,
+words set off what they mention with a space, and models don't: a marker right behind a word may open a call, if it
+has the looks of a token, or if nothing follows on the line. Markers that look like tokens may follow a space, too, if
+nothing follows on the line. Words open a call at the start of a line, or right behind a sentence.
 """
 
 from __future__ import annotations
@@ -86,19 +87,19 @@ class Place:
             return not self._head.strip()
         if marker[0].isalpha():
             return self._tail[-1:] in _EDGES
-        return self._finished or marker in _SHORT or marker.startswith(_TOKENS)
+        return self._finished or marker in _SHORT or marker.startswith(_TOKENS) or self._tail[-1:].isalnum()
 
     def ignores(self, marker: str) -> bool:
         """Whether nothing that `marker` opens here needs to be read: not even to know where it ends."""
         return bool(self._fence) or (marker[0] not in '<[' and not self.allows(marker))
 
-    def forbidden(self) -> re.Pattern[str] | None:
-        """What must not follow on the line behind a call that starts here; `None` if anything may."""
+    def forbidden(self, marker: str) -> re.Pattern[str] | None:
+        """What must not follow on the line behind a call that `marker` opens here; `None` if anything may."""
         if not self._head.strip():
             return None
         if self._finished:
             return _GOES_ON
-        return _ANY_TEXT if self._tail[-1:].isspace() else None
+        return None if marker.startswith(_TOKENS) and not self._tail[-1:].isspace() else _ANY_TEXT
 
 
 _HEAD, _TAIL = 200, 60

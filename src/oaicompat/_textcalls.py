@@ -70,7 +70,7 @@ class _Block:
         self._runs: list[tuple[Grammar, Reader, Steps[tuple[list[Raw], bool]]]] = []
         for grammar in _BY_MARKER[marker]:
             reader = Reader(names, start + len(marker), start + LONGEST)
-            self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden())))
+            self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden(marker))))
 
     def read(self, text: str, *, ended: bool) -> _Markup | None:
         """What it says; `None` if it takes more text, or no grammar reads on."""
