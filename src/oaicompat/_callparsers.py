@@ -183,6 +183,7 @@ def whole(parse: Callable[[Reader], Steps[list[Raw]]]) -> Parser:
     """Calls that are the whole answer, each with its arguments."""
 
     def parse_all(r: Reader, _: str) -> Steps[list[Raw]]:
+        yield from r.maybe('functools')  # Phi's only mark
         found = yield from parse(r)
         yield from r.space()
         if (yield from r.peek()) or not all(call.arguments for call in found):

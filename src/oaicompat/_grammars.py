@@ -347,7 +347,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         ('<|tool_call|>',),
         json_block('<|/tool_call|>', needed=False),
         (f'<|tool_call|>[{_CALL}]', f'<|tool_call|>[{_CALL}]<|/tool_call|>'),
-        f'{_VLLM}granite.jinja',  # and phi4_mini.jinja
+        'https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/granite_tool_parser.py',  # Phi closes it
     ),
     Grammar(
         'tool_calls',
@@ -381,9 +381,9 @@ GRAMMARS: tuple[Grammar, ...] = (
         'json',
         (),
         whole(objects),
-        (_LLAMA, _CALL, f'[{_CALL}]', f'{{"type": "function", "function": {_LLAMA}}}',
+        (_LLAMA, _CALL, f'[{_CALL}]', f'functools[{_CALL}]', f'{{"type": "function", "function": {_LLAMA}}}',
          '{"type": "function", "function": "get_weather", "parameters": {"city": "Rome"}}'),
-        f'{_VLLM}llama3.2_json.jinja',  # and xlam_llama.jinja
+        f'{_VLLM}llama3.2_json.jinja',  # and xlam_llama.jinja; phi4_mini.jinja says `functools`
     ),
     Grammar('python', (), whole(python_list), (f'[{_PYTHON}]',), f'{_VLLM}llama4_pythonic.jinja'),
 )  # fmt: skip

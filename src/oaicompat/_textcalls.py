@@ -223,7 +223,7 @@ class CallScanner:
         ink = _INK.search(self._text, self._next)
         self._next = ink.start() if ink else len(self._text)
         self._first = ink is None and self._next <= _BLANK
-        if ink is not None and self._next <= _BLANK and ink[0] in '{[':
+        if ink is not None and self._next <= _BLANK and ink[0] in '{[f':
             self._block = _Block(self._next, '', self._place, self._schemas)
 
     def _tell(self, start: int) -> None:
