@@ -205,7 +205,7 @@ _DSML_TAGS = tuple(
 GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         'hermes',
-        ('<tool_call>', '<function_call>', '<tools>'),  # the last two are Qwen2.5's slips
+        ('<tool_call>', '<function_call>', '<tools>'),  # Granite 20B's; a slip of Qwen2.5's
         json_block(),
         (f'<tool_call>\n{_CALL}\n</tool_call>', f'<function_call>{_CALL}</function_call>', f'<tools>{_CALL}</tools>'),
         f'{_VLLM}hermes.jinja',
