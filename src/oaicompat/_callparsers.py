@@ -82,8 +82,8 @@ def _object(r: Reader, *, inner: bool = False) -> Steps[Raw]:
     found: dict[str, str] = {}
     while True:
         yield from r.space()
-        if (yield from r.maybe('}')):
-            break
+        if (yield from r.maybe('}')) or ('arguments' in found and (yield from r.peek()) == '<'):
+            break  # a brace too few, in front of the closing marker, is common
         role = _ROLES.get((yield from quoted(r)))
         if role is None:
             raise Disproved
@@ -183,6 +183,7 @@ def whole(parse: Callable[[Reader], Steps[list[Raw]]]) -> Parser:
     """Calls that are the whole answer, each with its arguments."""
 
     def parse_all(r: Reader, _: str) -> Steps[list[Raw]]:
+        yield from r.maybe('functools')  # Phi's only mark
         found = yield from parse(r)
         yield from r.space()
         if (yield from r.peek()) or not all(call.arguments for call in found):
@@ -225,10 +226,10 @@ def _function(r: Reader) -> Steps[Raw]:
     while True:
         yield from r.space()
         if not (yield from r.maybe('<parameter=')):
-            yield from r.close('</function>')
+            yield from r.close('</function>', opener='</tool_call>')
             return Raw(name, '', texts)
         key = yield from r.until('>')
-        texts[key.strip()] = yield from _inner(r, '</parameter>', '<parameter=', '</function>')
+        texts[key.strip()] = yield from _inner(r, '</parameter>', '<parameter=', '</function>', '</tool_call>')
 
 
 def key_values(r: Reader, marker: str) -> Steps[list[Raw]]:
@@ -317,8 +318,11 @@ def _keywords(text: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # an escape that Python does not know warns
             call = ast.parse(f'f{text}', mode='eval').body
-        if isinstance(call, ast.Call) and not call.args:
-            return dumped({word.arg or '': _literal(word.value) for word in call.keywords}, allow_nan=False)
+        match call:
+            case ast.Call(args=[], keywords=words):
+                values = {word.arg: _literal(word.value) for word in words if word.arg}
+                if len(values) == len(words):
+                    return dumped(values, allow_nan=False)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass
     raise Disproved

@@ -31,9 +31,9 @@ def _fits(values: Mapping[str, Any], schema: Schema) -> bool:
     known = properties.keys() if isinstance(properties, Mapping) else set[str]()
     if known & values.keys():
         return True
-    if any(name not in values for name in required if isinstance(name, str)) if isinstance(required, list) else False:
-        return False
-    return not (values and schema.get('additionalProperties') is False)
+    needed = required if isinstance(required, list) else []
+    missing = any(name not in values for name in needed if isinstance(name, str))
+    return not missing and not (values and schema.get('additionalProperties') is False)
 
 
 def typed(text: str, schema: object, root: Schema) -> Any:

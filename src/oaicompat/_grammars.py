@@ -205,7 +205,7 @@ _DSML_TAGS = tuple(
 GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         'hermes',
-        ('<tool_call>', '<function_call>', '<tools>'),  # the last two are Qwen2.5's slips
+        ('<tool_call>', '<function_call>', '<tools>'),  # Granite 20B's; a slip of Qwen2.5's
         json_block(),
         (f'<tool_call>\n{_CALL}\n</tool_call>', f'<function_call>{_CALL}</function_call>', f'<tools>{_CALL}</tools>'),
         f'{_VLLM}hermes.jinja',
@@ -307,6 +307,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             '<|channel|>analysis',
             'commentary to=functions.',
             'assistantcommentary to=functions.',
+            'assistantanalysis to=functions.',
         ),
         _harmony,
         (
@@ -315,6 +316,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             f'<|channel|>commentary{_TO_IT} <|constrain|>json<|message|>{_ARGS}',
             f'<|channel|>analysis{_TO_IT} code<|message|>{_ARGS}<|call|>',
             f'assistantcommentary{_TO_IT} json{_ARGS}',
+            f'assistantanalysis{_TO_IT} code{_ARGS}',
             f'commentary{_TO_IT} json{_ARGS}',
         ),
         'https://cookbook.openai.com/articles/openai-harmony',
@@ -345,7 +347,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         ('<|tool_call|>',),
         json_block('<|/tool_call|>', needed=False),
         (f'<|tool_call|>[{_CALL}]', f'<|tool_call|>[{_CALL}]<|/tool_call|>'),
-        f'{_VLLM}granite.jinja',  # and phi4_mini.jinja
+        'https://github.com/vllm-project/vllm/blob/main/vllm/tool_parsers/granite_tool_parser.py',  # Phi closes it
     ),
     Grammar(
         'tool_calls',
@@ -379,9 +381,9 @@ GRAMMARS: tuple[Grammar, ...] = (
         'json',
         (),
         whole(objects),
-        (_LLAMA, _CALL, f'[{_CALL}]', f'{{"type": "function", "function": {_LLAMA}}}',
+        (_LLAMA, _CALL, f'[{_CALL}]', f'functools[{_CALL}]', f'{{"type": "function", "function": {_LLAMA}}}',
          '{"type": "function", "function": "get_weather", "parameters": {"city": "Rome"}}'),
-        f'{_VLLM}llama3.2_json.jinja',  # and xlam_llama.jinja
+        f'{_VLLM}llama3.2_json.jinja',  # and xlam_llama.jinja; phi4_mini.jinja says `functools`
     ),
     Grammar('python', (), whole(python_list), (f'[{_PYTHON}]',), f'{_VLLM}llama4_pythonic.jinja'),
 )  # fmt: skip

@@ -1,9 +1,10 @@
 """Whether markup stands where a call may stand, or where text quotes one. Pure.
 
-It quotes in code fences and inline code, in quotes and in quoted lines. It quotes in a sentence, too: tags that are
-text to the model may open a call at the start of a line or behind the end of a sentence; markers that are tokens of
-their own, which no sentence holds by chance, may follow any text, unless they are set off by a space and the line
-goes on behind them. Words open a call at the start of a line, or right behind a sentence.
+It quotes in code fences and inline code, in quotes and in quoted lines. It quotes in a sentence, too. A call may stand
+at the start of a line, or behind the end of a sentence if no sentence goes on behind it. In the middle of a sentence,
+words set off what they mention with a space, and models don't: a marker right behind a word may open a call, if it
+has the looks of a token, or if nothing follows on the line. Markers that look like tokens may follow a space, too, if
+nothing follows on the line. Words open a call at the start of a line, or right behind a sentence.
 """
 
 from __future__ import annotations
@@ -40,16 +41,24 @@ class Place:
         self._quotes += text.count('"')
         self._curly += text.count('\u201c') - text.count('\u201d')
         if self._ticks or '`' in text:
-            text = '`' * self._ticks + text
-            self._ticks = len(text) - len(text.rstrip('`'))
-            self._in_code(text[: len(text) - self._ticks])
+            self._in_code(text)
 
     def _in_code(self, text: str) -> None:
-        for run in _TICKS.findall(text):
-            self._code = 0 if self._code == len(run) else self._code or len(run)
+        """Go on with a line that has backticks; a run of them may have been cut."""
+        rest = text.lstrip('`')
+        self._ticks += len(text) - len(rest)
+        if rest:
+            said = rest.rstrip('`')
+            for size in (self._ticks, *map(len, _TICKS.findall(said))):
+                self._close_code(size)
+            self._ticks = len(rest) - len(said)
+
+    def _close_code(self, size: int) -> None:
+        """A run of `size` backticks: it closes code that as many opened, or opens some."""
+        self._code = 0 if self._code == size else self._code or size
 
     def _end_line(self) -> None:
-        self._in_code('`' * self._ticks)
+        self._close_code(self._ticks)
         fence = _FENCE.match(self._head)
         if self._fence:
             closes = fence is not None and fence[1].startswith(self._fence) and not self._head[fence.end() :].strip()
@@ -78,19 +87,19 @@ class Place:
             return not self._head.strip()
         if marker[0].isalpha():
             return self._tail[-1:] in _EDGES
-        return self._finished or marker in _SHORT or marker.startswith(_TOKENS)
+        return self._finished or marker in _SHORT or marker.startswith(_TOKENS) or self._tail[-1:].isalnum()
 
     def ignores(self, marker: str) -> bool:
         """Whether nothing that `marker` opens here needs to be read: not even to know where it ends."""
         return bool(self._fence) or (marker[0] not in '<[' and not self.allows(marker))
 
-    def forbidden(self) -> re.Pattern[str] | None:
-        """What must not follow on the line behind a call that starts here; `None` if anything may."""
+    def forbidden(self, marker: str) -> re.Pattern[str] | None:
+        """What must not follow on the line behind a call that `marker` opens here; `None` if anything may."""
         if not self._head.strip():
             return None
         if self._finished:
             return _GOES_ON
-        return _ANY_TEXT if self._tail[-1:].isspace() else None
+        return None if marker.startswith(_TOKENS) and not self._tail[-1:].isspace() else _ANY_TEXT
 
 
 _HEAD, _TAIL = 200, 60

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Collection, Generator
 from typing import Any, TypeVar
 
@@ -25,21 +26,28 @@ class Reader:
 
     Attributes:
         text: What there is so far.
+        size: How far it may be read.
         at: The position that is read next.
         ended: Whether no more will come.
         names: The tools that were offered.
         items: How many calls of a block were read.
     """
 
-    __slots__ = ('at', 'ended', 'items', 'names', 'text')
+    __slots__ = ('_limit', 'at', 'ended', 'items', 'names', 'size', 'text')
 
-    def __init__(self, names: Collection[str], at: int = 0) -> None:
-        self.text, self.names, self.at, self.ended, self.items = '', names, at, False, 0
+    def __init__(self, names: Collection[str], at: int = 0, limit: int = sys.maxsize) -> None:
+        self.text, self.names, self.at, self.items, self._limit = '', names, at, 0, limit
+        self.size, self.ended = 0, False
+
+    def grow(self, text: str, *, ended: bool) -> None:
+        """Go on with all the text there is, as far as the limit allows."""
+        self.text, self.size = text, min(len(text), self._limit)
+        self.ended = ended and len(text) <= self._limit
 
     @property
     def over(self) -> bool:
         """Whether all was read, and no more will come."""
-        return self.ended and self.at >= len(self.text)
+        return self.ended and self.at >= self.size
 
     def more(self) -> Steps[None]:
         """Wait for more text."""
@@ -49,7 +57,7 @@ class Reader:
 
     def peek(self) -> Steps[str]:
         """The next character, not taken; none at the end."""
-        while self.at >= len(self.text):
+        while self.at >= self.size:
             if self.ended:
                 return ''
             yield
@@ -59,9 +67,9 @@ class Reader:
         """All characters from here that `pattern`, a repeated set of characters, takes."""
         start = self.at
         while True:
-            found = pattern.match(self.text, self.at)
+            found = pattern.match(self.text, self.at, self.size)
             self.at = found.end() if found else self.at
-            if self.at < len(self.text) or self.ended:
+            if self.at < self.size or self.ended:
                 return self.text[start : self.at]
             yield
 
@@ -74,10 +82,10 @@ class Reader:
         longest = max(map(len, options))
         while True:
             for option in options:
-                if self.text.startswith(option, self.at):
+                if self.text.startswith(option, self.at, self.size):
                     self.at += len(option)
                     return option
-            rest = self.text[self.at : self.at + longest]
+            rest = self.text[self.at : min(self.at + longest, self.size)]
             if self.ended or not any(option.startswith(rest) for option in options):
                 return ''
             yield
@@ -92,8 +100,8 @@ class Reader:
     def until(self, mark: str) -> Steps[str]:
         """All in front of `mark`, which is taken too."""
         start = searched = self.at
-        while (end := self.text.find(mark, searched)) < 0:
-            searched = max(start, len(self.text) - len(mark) + 1)
+        while (end := self.text.find(mark, searched, self.size)) < 0:
+            searched = max(start, self.size - len(mark) + 1)
             yield from self.more()
         self.at = end + len(mark)
         return self.text[start:end]
@@ -101,8 +109,8 @@ class Reader:
     def find(self, pattern: re.Pattern[str]) -> Steps[str]:
         """The next character that `pattern`, a set of characters, takes."""
         searched = self.at
-        while (found := pattern.search(self.text, searched)) is None:
-            searched = len(self.text)
+        while (found := pattern.search(self.text, searched, self.size)) is None:
+            searched = self.size
             yield from self.more()
         self.at = found.end()
         return found[0]
@@ -122,14 +130,14 @@ class Reader:
     def string(self) -> Steps[str]:
         """A quoted string, with its quotes."""
         start = self.at
-        whole = _STRING.match(self.text, start)
+        whole = _STRING.match(self.text, start, self.size)
         if whole:
             self.at = whole.end()
             return whole[0]
         quote = self.text[start]
         self.at += 1
         while (yield from self.find(_ENDS[quote])) != quote:
-            while self.at >= len(self.text):
+            while self.at >= self.size:
                 yield from self.more()
             self.at += 1
         return self.text[start : self.at]
@@ -171,7 +179,7 @@ class Reader:
         if (yield from self.maybe(*closings)):
             return
         if self.ended and any(closing.startswith(self.text[self.at :]) for closing in closings):
-            self.at = len(self.text)
+            self.at = self.size
             return
         if needed and not (opener and (yield from self.maybe(opener))):
             raise Disproved

@@ -69,18 +69,18 @@ class _Block:
         self._quoted = bool(marker) and not place.allows(marker)
         self._runs: list[tuple[Grammar, Reader, Steps[tuple[list[Raw], bool]]]] = []
         for grammar in _BY_MARKER[marker]:
-            reader = Reader(names, start + len(marker))
-            self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden())))
+            reader = Reader(names, start + len(marker), start + LONGEST)
+            self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden(marker))))
 
     def read(self, text: str, *, ended: bool) -> _Markup | None:
         """What it says; `None` if it takes more text, or no grammar reads on."""
         for run in self._runs[:]:
             grammar, reader, steps = run
-            reader.text, reader.ended = text, ended
+            reader.grow(text, ended=ended)
             try:
                 next(steps)
             except StopIteration as done:
-                written, mentioned = done.value
+                self.reached, (written, mentioned) = reader.at, done.value
                 return _Markup(grammar, written, reader.at, self._quoted or mentioned)
             except Disproved:
                 self._runs.remove(run)
@@ -174,9 +174,8 @@ class CallScanner:
             if read is None and block.open and len(self._text) - block.start <= LONGEST:
                 break
             self._block, self._next = None, block.again
-            size = LONGEST + 1 if read is None and block.open else (read.end if read else block.reached) - block.start
-            if read is None or size > LONGEST or not self._take(block.start, read, found):
-                self._vain += min(size, LONGEST)
+            if read is None or not self._take(block.start, read, found):
+                self._vain += LONGEST if block.open and read is None else block.reached - block.start
         self._release(self._keep if self._block is None else self._block.start, found)
         if self._block is None:
             self._forget()
@@ -202,10 +201,8 @@ class CallScanner:
 
     def _call(self, raw: Raw) -> TextCall | None:
         name = Reader(self._schemas).offered(raw.name)
-        if name is None:
-            return None
-        arguments = fitted(raw.arguments, raw.texts, self._schemas[name])
-        return None if arguments is None else TextCall(name, arguments, raw.id)
+        arguments = fitted(raw.arguments, raw.texts, self._schemas[name]) if name is not None else None
+        return TextCall(name, arguments, raw.id) if name is not None and arguments is not None else None
 
     def _opens(self) -> bool:
         """Whether a block may start in what was not searched yet; if so, it is to be read."""
@@ -232,7 +229,7 @@ class CallScanner:
         ink = _INK.search(self._text, self._next)
         self._next = ink.start() if ink else len(self._text)
         self._first = ink is None and self._next <= _BLANK
-        if ink is not None and self._next <= _BLANK and ink[0] in '{[':
+        if ink is not None and self._next <= _BLANK and ink[0] in '{[f':
             self._block = _Block(self._next, '', self._place, self._schemas)
 
     def _tell(self, start: int) -> None:
@@ -294,8 +291,7 @@ def _prefixes(words: Iterable[str]) -> str:
 
 
 _BY_MARKER = _by_marker()
-# Three backticks of four open no block.
-_START = re.compile(rf'(?!(?<=`)`)(?:{_prefixes(marker for marker in _BY_MARKER if marker)})')
+_START = re.compile(_prefixes(marker for marker in _BY_MARKER if marker))
 _MAYBE = re.compile(r'[<\[`\n.!?:>](?:(?<=[<\[`])|(?=as|co|[ac]\Z))')
 _LETTERS = frozenset(('a', 'as', 'c', 'co'))
 _INK = re.compile(r'\S')
