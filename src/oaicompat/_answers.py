@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from openai import APIConnectionError, APIError, AsyncStream
+from openai import APIConnectionError, APIError, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from opentelemetry import trace
@@ -23,6 +23,7 @@ from pydantic_ai import _model_errors
 from pydantic_ai.exceptions import (
     ModelAPIError,
     ModelConnectionError,
+    ModelHTTPError,
     ModelTimeoutError,
     UnexpectedModelBehavior,
 )
@@ -34,12 +35,13 @@ from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import lessons
-from oaicompat._recovery import TextCalls
+from oaicompat._recovery import TextCalls, rejected_text
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
 from oaicompat._sdk import (
     RepairedStream,
+    as_answer,
     as_completion,
     as_response,
     is_connecting,
@@ -73,6 +75,7 @@ class Answer:
         responses: Whether it went to `/responses`.
         details: Whether `reasoning_details` are ours to read.
         own_client: Whether the client is ours, and not the caller's.
+        client: The client that the request was made with.
         began: When the first try of the call began, in the event loop's time.
     """
 
@@ -83,6 +86,7 @@ class Answer:
     responses: bool = False
     details: bool = True
     own_client: bool = True
+    client: AsyncOpenAI | None = None
     began: float = field(default_factory=lambda: asyncio.get_running_loop().time())
 
     @property
@@ -147,6 +151,9 @@ class Answer:
         except ModelAPIError as error:
             # The SDK could not read the body as JSON; the decoder's error still has it.
             cause = error.__cause__
+            if self.client is not None and self._is_rejected(error):
+                came = as_answer(error.__cause__, self.client, stream=stream)
+                return await self.repaired(_done(came), stream=stream)
             document = cause.object.decode('utf-8', 'replace') if isinstance(cause, UnicodeDecodeError) else None
             document = getattr(cause, 'doc', document)
             if stream or not isinstance(document, str):
@@ -171,6 +178,12 @@ class Answer:
         if came is None or isinstance(came, list | int | float):
             came = json.dumps(came, default=lambda value: value.model_dump(exclude_unset=True, warnings=False))
         return self._completion(came) if isinstance(came, ChatCompletion | Response | str) else came
+
+    def _is_rejected(self, error: ModelAPIError) -> bool:
+        """Whether the error holds what the model wrote, and a call in it."""
+        if self.responses or not isinstance(error, ModelHTTPError):
+            return False
+        return rejected_text(error.body, self._text_calls, self._context.schemas) is not None
 
     def _completion(self, came: ChatCompletion | Response | str) -> Any:
         repairs: set[str] = set()
@@ -369,6 +382,10 @@ def errors_explained(
             raise
         # Something in the answer that neither our repairs nor pydantic-ai know.
         raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
+
+
+async def _done(value: Any) -> Any:
+    return value
 
 
 async def see(response: Any) -> None:

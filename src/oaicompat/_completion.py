@@ -20,7 +20,7 @@ from oaicompat._envelope import (
     unwrapped,
 )
 from oaicompat._json import without_halves
-from oaicompat._recovery import recovered
+from oaicompat._recovery import REJECTED, recovered, rejected_text
 from oaicompat._repair import INLINE, KEPT, SEARCHED, ChunkRepair, Context
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
@@ -47,7 +47,11 @@ def repair_completion(body: Json, context: Context, repairs: set[str]) -> Json:
         FailureError: If it is an error, or no completion at all.
     """
     if (failure := failure_in(body)) is not None:
-        raise failure
+        text = rejected_text(failure.body, context.text_calls, context.schemas)
+        if text is None:
+            raise failure
+        repairs.add(REJECTED)
+        body = {'choices': [{'message': {'role': 'assistant', 'content': text}, 'finish_reason': 'stop'}]}
     inner = unwrapped(body)
     if inner is not body:
         repairs.add('envelope.wrapped')

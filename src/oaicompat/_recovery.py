@@ -6,6 +6,7 @@ each keeps its order, and the calls stand where they were written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,7 +17,10 @@ from oaicompat._toolcalls import ToolCalls
 TextCalls = Literal['off', 'on', 'suppress']
 """Whether calls in the text are recovered, or taken out alone, since none was to be made."""
 
-RECOVERED, SUPPRESSED = 'tool_call.text', 'tool_call.suppressed'
+RECOVERED, SUPPRESSED, REJECTED = 'tool_call.text', 'tool_call.suppressed', 'tool_call.rejected'
+_PARSER = re.compile(
+    r'failed to parse (?:input|output|the generated \w+)(?: at pos \d+)?: ?(?P<text>.+)', re.DOTALL | re.IGNORECASE
+)
 
 
 class Recovery:
@@ -101,3 +105,37 @@ def recovered(message: Json, mode: TextCalls, calls: ToolCalls, keys: Iterable[s
         numbered = [{key: value for key, value in call.items() if key != 'index'} for call in made]
         changed['tool_calls'] = [*(message.get('tool_calls') or ()), *numbered]
     return {**message, **changed} if changed else message
+
+
+def rejected_text(error: object, mode: TextCalls, schemas: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """What the model wrote, where an error says that the server could not read it, and a call stands in it.
+
+    Groq tells it in a field (https://github.com/tashfeenahmed/freellmapi/pull/291), llama.cpp in its message
+    (https://github.com/ggml-org/llama.cpp/issues/23838).
+    """
+    if mode != 'on' or not schemas:
+        return None
+    text = _generation(error)
+    found = scan(text, schemas) if text else []
+    return text if any(one.call is not None for one in found) else None
+
+
+def _generation(error: object, depth: int = 0) -> str | None:
+    if depth > _DEEPEST:
+        return None
+    if isinstance(error, str):
+        told = _PARSER.search(error)
+        return told['text'] if told else None
+    if isinstance(error, list | tuple):
+        items: Iterable[object] = error
+    elif isinstance(error, Mapping):
+        given = error.get('failed_generation')
+        if isinstance(given, str) and given:
+            return given
+        items = error.values()
+    else:
+        return None
+    return next((text for item in items if (text := _generation(item, depth + 1)) is not None), None)
+
+
+_DEEPEST = 10

@@ -32,7 +32,7 @@ from oaicompat._envelope import (
     usage_total,
 )
 from oaicompat._json import has_half, joined_halves, without_halves
-from oaicompat._recovery import Recovery, TextCalls
+from oaicompat._recovery import REJECTED, Recovery, TextCalls, rejected_text
 from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, Piece, Tags, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
 
@@ -125,7 +125,7 @@ class ChunkRepair:
         if self._is_plain(chunk):
             return [chunk]
         if (failure := failure_in(chunk)) is not None:
-            raise failure
+            chunk = self._rejected(failure)
         inner = unwrapped(chunk)
         if inner is not chunk:
             self.repairs.add('envelope.wrapped')
@@ -143,6 +143,15 @@ class ChunkRepair:
             self.repairs.add('choices.merged')
         repaired = [one for choice in choices for one in self._of_choice(chunk, choice)]
         return repaired or [{**chunk, 'choices': []}]
+
+    def _rejected(self, failure: FailureError) -> Json:
+        """What the model wrote and the server could not read, as a chunk; if there is none, the error is raised."""
+        text = rejected_text(failure.body, self._context.text_calls, self._context.schemas)
+        if text is None:
+            raise failure
+        self.repairs.add(REJECTED)
+        choice = {'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'}
+        return {'object': 'chat.completion.chunk', **self._envelope, 'choices': [choice]}
 
     def _is_plain(self, chunk: Json) -> bool:
         """Whether `chunk` is what most are: some text, some reasoning or some arguments, and nothing else."""

@@ -19,13 +19,14 @@ from typing import Any, NoReturn, Protocol, Self, cast
 from openai import (
     APIConnectionError,
     APIError,
+    APIStatusError,
     APITimeoutError,
     AsyncOpenAI,
     AsyncStream,
     Timeout,
 )
 from openai._streaming_cleanup import drain_response_async
-from openai.types.chat import ChatCompletion
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 from typing_extensions import override
 
@@ -360,6 +361,17 @@ class RepairedStream(AsyncStream[Any]):
         if not start.startswith('<'):
             return FailureError(message, None)
         return FailureError(f'{message}; {self._hint}', {'message': message, 'type': 'page'})
+
+
+def as_answer(error: BaseException | None, client: AsyncOpenAI, *, stream: bool) -> Any:
+    """The body of an error as the answer that the request would have got: a text, or a stream of one event."""
+    response = cast(APIStatusError, error).response
+    if not stream:
+        return response.text
+    data = json.dumps(response.json(), ensure_ascii=False).encode()
+    headers = {'content-type': 'text/event-stream'}
+    told = type(response)(200, headers=headers, content=b'data: ' + data + b'\n\n', request=response.request)
+    return AsyncStream(cast_to=ChatCompletionChunk, response=told, client=client)
 
 
 def as_completion(body: Mapping[str, Any]) -> ChatCompletion:

@@ -216,6 +216,7 @@ class _Compatible(Model[AsyncOpenAI]):
             streamed = stream or (always and not responses)
             with pinned(self, profile, names) as pin:
                 facts: Any = {'details': self._reads_details, 'own_client': self._own_client, 'began': began}
+                facts['client'] = self.client
                 answer = Answer(self._endpoint, pin, settings, parameters, responses, **facts)
                 async with answer.deadline(stream=stream, streamed=streamed) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)

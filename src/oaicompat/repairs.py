@@ -307,6 +307,13 @@ _ANSWERS: tuple[Repair, ...] = (
         'A list is left alone.',
     ),
     Repair(
+        'tool_call.rejected',
+        'An error that says the server could not read the call which the model wrote, and holds its text '
+        f'({_ISSUES}ggml-org/llama.cpp/issues/23838).',
+        'The text is read as the answer.',
+        'Only where an offered tool is called in it; otherwise the error is raised.',
+    ),
+    Repair(
         'tool_call.repeated_name',
         f'The name again in later fragments, or empty ({_ISSUES}xuzhougeng/wisp-science/issues/222).',
         'It is told once.',
