@@ -81,6 +81,7 @@ def _lists(row: Server) -> str:
 def _section(row: Server) -> str:
     facts = {
         'Known': _linked(row.known),
+        'Profile': _keys(row),
         'From pydantic-ai': _from_pydantic(row),
         'Base URL variables': _code(row.url_vars),
         'Key': 'optional' if not row.needs_key else '',
@@ -89,6 +90,16 @@ def _section(row: Server) -> str:
     }
     lines = [f'- **{name}:** {text}{"" if text.endswith(".") else "."}' for name, text in facts.items() if text]
     return '\n'.join([f'### {row.title} {{ #{row.prefix} }}', '', *lines])
+
+
+def _keys(row: Server) -> str:
+    """The profile keys of a row, but for the form of lists, which the table has."""
+    keys = {key: value for key, value in row.profile.items() if key != 'compat_tool_return'}
+    return '; '.join(f'`{key}`: {_value(value)}' for key, value in sorted(keys.items()))
+
+
+def _value(value: object) -> str:
+    return _code(tuple(map(str, value))) if isinstance(value, tuple) else f'`{value!r}`'
 
 
 def _from_pydantic(row: Server) -> str:

@@ -5,10 +5,10 @@ The SDK's blind retries are off, since every reply of the runner's server is fix
 
 from __future__ import annotations
 
-from openai import AsyncOpenAI
 from pydantic_ai.models import Model
 
-from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
+import oaicompat
+from oaicompat import ListedModel, OpenAICompatibleModel, OpenAICompatibleResponsesModel
 
 
 def factory(base_url: str, model_name: str, api_key: str | None) -> Model:
@@ -23,7 +23,5 @@ def responses_model(base_url: str, model_name: str, api_key: str | None) -> Mode
     return model
 
 
-async def list_models(base_url: str, api_key: str | None) -> list[object]:
-    client = AsyncOpenAI(base_url=base_url, api_key=api_key or 'api-key-not-set', max_retries=0)
-    async with client:
-        return [model async for model in client.models.list()]
+async def list_models(base_url: str, api_key: str | None) -> list[ListedModel]:
+    return await oaicompat.list_models(base_url=base_url, api_key=api_key)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import settings
 
 from oaicompat import servers
-from oaicompat._lessons import MEMORY
+from oaicompat._memory import MEMORY
 
+pytest.register_assert_rewrite('bodies', 'refusing')
 pytest_plugins = ['oaicompat.testing.plugin']
 
 

@@ -61,7 +61,7 @@ def test_the_module_and_the_script_run_the_same_command() -> None:
     assert oaicompat('schema', code='') == oaicompat('schema') == expected
 
 
-@pytest.mark.parametrize('arguments', [['--help'], ['demo', '--help'], ['schema', '--help']])
+@pytest.mark.parametrize('arguments', [['--help'], ['demo', '--help'], ['models', '--help'], ['schema', '--help']])
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -78,8 +78,9 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_help_names_every_command_and_option(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
-        (['--help'], ['demo', 'schema', '--version']),
+        (['--help'], ['demo', 'models', 'schema', '--version']),
         (['demo', '--help'], ['--model', '--base-url', '--api-key-env']),
+        (['models', '--help'], ['PREFIX|URL', '--api-key-env', '--json']),
     ):
         with pytest.raises(SystemExit):
             main(arguments)
@@ -87,7 +88,18 @@ def test_help_names_every_command_and_option(capsys: pytest.CaptureFixture[str])
         assert [word for word in words if word not in out] == []
 
 
-@pytest.mark.parametrize('arguments', [[], ['dmeo'], ['demo', '--modle', 'x'], ['demo', '--model'], ['schema', 'x']])
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        [],
+        ['models'],
+        ['models', 'ollama', 'x'],
+        ['dmeo'],
+        ['demo', '--modle', 'x'],
+        ['demo', '--model'],
+        ['schema', 'x'],
+    ],
+)
 def test_a_mistyped_command_is_exit_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -212,6 +224,86 @@ def test_a_broken_pipe_is_silent(arguments: list[str]) -> None:
     os.close(writer)
     assert done.stderr == b''
     assert done.returncode in (0, 120)  # 120 is Python's own, where its last flush found the pipe broken
+
+
+# The models of a server
+
+
+async def models(reply: Reply, *options: str) -> tuple[int, ScriptedServer]:
+    async with ScriptedServer(lambda _: reply) as server:
+        return await asyncio.to_thread(main, ['models', server.base_url, *options]), server
+
+
+LISTED = Reply.raw(
+    rb'[{"id": "qwen3:8b", "context_length": 40960, "owned_by": "lib"}, {"id": "Bge-M3"}, {"id": "a\u001b[2J\ud800"}]'
+)
+
+
+async def test_models_are_printed_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    status, server = await models(LISTED)
+    out, err = capsys.readouterr()
+    assert (status, err) == (0, '')
+    assert out == (
+        'model     context window\n'
+        'a?[2J?                 -\n'
+        'Bge-M3                 -\n'
+        'qwen3:8b           40960\n'
+    )  # fmt: skip
+    assert [request.route for request in server.requests] == ['GET /v1/models']
+
+
+async def test_models_are_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _ = await models(LISTED, '--json')
+    out, err = capsys.readouterr()
+    assert (status, err) == (0, '')
+    assert json.loads(out) == [
+        {'id': 'a\x1b[2J\ud800', 'context_window': None, 'owned_by': None},
+        {'id': 'Bge-M3', 'context_window': None, 'owned_by': None},
+        {'id': 'qwen3:8b', 'context_window': 40960, 'owned_by': 'lib'},
+    ]
+
+
+async def test_a_server_without_models(capsys: pytest.CaptureFixture[str]) -> None:
+    for options, expected in (((), 'the server lists no models\n'), (('--json',), '[]\n')):
+        status, _ = await models(Reply.json({'data': None}), *options)
+        assert (status, *capsys.readouterr()) == (0, expected, '')
+
+
+async def test_a_key_for_the_list_is_sent_and_never_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv('MY_KEY', 's3cret')
+    for reply, expected in ((LISTED, 0), (Reply.json({'error': {'message': 'who are you'}}, 401), 1)):
+        status, server = await models(reply, '--api-key-env', 'MY_KEY')
+        assert status == expected
+        assert server.requests[0].headers['authorization'] == 'Bearer s3cret'
+        assert 's3cret' not in ''.join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        (['deepseek'], 'no key for `deepseek:`: set DEEPSEEK_API_KEY, or pass `api_key` to the model'),
+        (['deepseak'], f'unknown prefix `deepseak:`; did you mean `deepseek:`? {OWN}'),
+        (['ollama', '--api-key-env', 'NO_KEY'], '--api-key-env names NO_KEY, which is not set'),
+        (['ftp://host'], "`base_url`: 'ftp://host' is not an http or https URL such as http://localhost:8000/v1"),
+        (
+            ['http://me:s3cret@localhost'],
+            '`base_url`: credentials in a URL would show up in logs; pass them as `api_key` or as a header',
+        ),
+    ],
+)
+def test_a_mistake_about_models_is_one_line(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(['models', *arguments]) == 2
+    assert capsys.readouterr() == ('', f'oaicompat: {expected}\n')
+
+
+async def test_what_is_no_list_is_one_line_and_exit_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    status, server = await models(Reply.text('<html>\n<h1>Log in</h1>\n</html>', 'text/html'))
+    expected = f"expected a list of models and got '<html> <h1>Log in</h1> </html>'; `base_url` is {server.base_url}"
+    assert (status, *capsys.readouterr()) == (1, '', f'oaicompat: {expected}, and its /models was asked\n')
 
 
 # What the schema says

@@ -20,7 +20,9 @@ from pytest_examples import CodeExample, EvalExample, find_examples
 import oaicompat
 from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, config, repairs, servers, testing
 from oaicompat._capabilities import Capabilities
-from oaicompat._lessons import RULES
+from oaicompat._lessons import SEARCH
+from oaicompat._requests import ADAPTERS
+from oaicompat._rules import RULES
 from oaicompat.testing import Reply, ScriptedServer, completion, tool_call
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,11 +44,12 @@ def script(name: str) -> dict[str, Any]:
         return runpy.run_path(str(ROOT / 'scripts' / name))
 
 
-_servers, _repairs = script('servers_table.py'), script('repairs_table.py')
+_servers, _repairs, _rewrites = (script(f'{name}_table.py') for name in ('servers', 'repairs', 'rewrites'))
 table = cast(Callable[[], str], _servers['table'])
 details = cast(Callable[[], str], _servers['details'])
 between = cast(Callable[[str, str], str], _servers['between'])
 repair_sections = cast(Callable[[], str], _repairs['sections'])
+rewrites_table = cast(Callable[[], str], _rewrites['table'])
 
 
 def named(value: Path | CodeExample) -> str:
@@ -137,11 +140,11 @@ def test_page_of_repairs_is_current() -> None:
 
 
 def repairs_made() -> set[str]:
-    """The names that the source adds to a set called `repairs`, and those of what a refusal teaches."""
-    names = {rule.name for rule in RULES}
+    """The names that the source adds to a set called `repairs`, and those of what is changed in requests."""
+    names = {SEARCH, *(rule.name for rule in RULES), *(name for _, name, _ in ADAPTERS)}
     for path in (ROOT / 'src' / 'oaicompat').glob('*.py'):
         for call in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
-            if isinstance(call, ast.Call) and re.search(r'\brepairs\.add$', ast.unparse(call.func)):
+            if isinstance(call, ast.Call) and re.search(r'repairs\.add$', ast.unparse(call.func)):
                 constants = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
                 names |= {value for value in constants if isinstance(value, str)}
     return names
@@ -153,10 +156,39 @@ def test_every_repair_is_registered_and_made() -> None:
     assert set(registered) == repairs_made()
 
 
+def test_table_of_rewrites_is_current() -> None:
+    """`python scripts/rewrites_table.py` brings it up to date."""
+    page = DOCS / 'reference' / 'knobs.md'
+    assert between(page.read_text(encoding='utf-8'), 'rewrites') == rewrites_table()
+
+
+def taught() -> dict[str, tuple[set[int], set[str]]]:
+    """What the page on learning says of each lesson from a refusal: its statuses, and the keys that it sets."""
+    text = (DOCS / 'explanation' / 'learning.md').read_text(encoding='utf-8')
+    rows = re.findall(r'^\| `(request\.\w+)` \| [^|]+ \| ([\d, ]+) \| ([^|]+) \|$', text, re.MULTILINE)
+    return {
+        name: (set(map(int, statuses.split(', '))), set(re.findall(r'`(\w+)', keys))) for name, statuses, keys in rows
+    }
+
+
+def test_the_page_on_learning_knows_every_rule() -> None:
+    statuses: dict[str, set[int]] = {SEARCH: {400, 404, 422}}
+    for rule in RULES:
+        statuses[rule.name] = statuses.get(rule.name, set()) | rule.statuses
+    assert {name: codes for name, (codes, _) in taught().items()} == statuses
+
+
+def test_the_page_on_learning_knows_every_key_that_a_refusal_sets() -> None:
+    source = (ROOT / 'src' / 'oaicompat' / '_teachings.py').read_text(encoding='utf-8')
+    dicts = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Dict)]
+    names = {key.value for node in dicts for key in node.keys if isinstance(key, ast.Constant)}
+    assert {key for _, keys in taught().values() for key in keys} == names - {'messages'}
+
+
 def test_every_knob_has_a_section() -> None:
     knobs = set(CompatibleModelProfile.__annotations__) - set(OpenAIModelProfile.__annotations__)
     text = (DOCS / 'reference' / 'knobs.md').read_text(encoding='utf-8')
-    headings = ' '.join(re.findall(r'^## (`.+`)$', text, re.MULTILINE))
+    headings = ' '.join(re.findall(r'^### (`.+`)$', text, re.MULTILINE))
     assert set(re.findall(r'`(\w+)`', headings)) == knobs
 
 

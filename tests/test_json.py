@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from oaicompat._json import as_object, decode_nested, is_cut_off, repair_arguments
+from oaicompat._json import as_object, is_cut_off, repair_arguments
+from oaicompat._nested import decode_nested
 
 _object_texts = st.builds(
     json.dumps, strategies.objects, indent=st.sampled_from([None, 1]), ensure_ascii=st.booleans()

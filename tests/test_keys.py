@@ -18,7 +18,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
 
-from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel, Server, infer_model
+from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel, Server, infer_model, list_models
 from oaicompat.servers import servers
 from oaicompat.testing import Reply, ScriptedServer, chunk, completion
 
@@ -84,6 +84,8 @@ pytestmark = pytest.mark.filterwarnings('ignore:`GitHubProvider` is deprecated')
 
 
 def answer(request: httpx.Request) -> httpx.Response:
+    if request.method == 'GET':
+        return httpx.Response(200, json=['m'])
     streamed = b'"stream":true' in request.content.replace(b' ', b'')
     if request.url.path.endswith('/responses'):
         reply = Reply.sse(*EVENTS) if streamed else Reply.json(RESPONSE)
@@ -145,6 +147,14 @@ async def test_a_prefix_sends_nothing_of_openais(prefix: str, wire: list[httpx.R
         assert 'x-team' not in request.headers
         sent = request.headers.get('authorization', request.headers.get('api-key'))
         assert sent in (f'Bearer {OWN}', OWN)
+
+
+@pytest.mark.usefixtures('environment')
+@pytest.mark.parametrize('prefix', [*NAMES, *THEIRS, *GATEWAY])
+async def test_a_list_of_models_is_asked_for_with_the_same_keys(prefix: str, wire: list[httpx.Request]) -> None:
+    assert [model.id for model in await list_models(prefix)] == ['m']
+    [request] = wire
+    assert (SECRET in everything(request), OWN in everything(request)) == (False, True)
 
 
 EXPLICIT: list[dict[str, Any]] = [

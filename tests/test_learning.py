@@ -21,7 +21,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
-from oaicompat._lessons import MEMORY, Lesson
+from oaicompat._lessons import Lesson
+from oaicompat._memory import MEMORY
 from oaicompat.testing import RecordedRequest, Reply, ScriptedServer, chunk, completion
 
 REFUSAL = {'error': {'message': 'messages[2]: invalid type: sequence, expected a string', 'type': 'invalid_request'}}

@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oaicompat._lessons import RULES, Lesson, Memory, complaints, lesson
+from oaicompat._complaints import complaints
+from oaicompat._lessons import Lesson, lessons
+from oaicompat._memory import Memory
+from oaicompat._rules import RULES
 
 TOOL = {'role': 'tool', 'tool_call_id': 'c', 'content': [{'type': 'text', 'text': 'a'}]}
 SENT: dict[str, Any] = {'messages': [{'role': 'user', 'content': 'hi'}, {'role': 'assistant', 'content': None}, TOOL]}
 JOINED = {'compat_tool_return': 'joined'}
+
+
+def lesson(profile: dict[str, Any], sent: dict[str, Any], status: int, body: object) -> Lesson | None:
+    """The one lesson of a refusal, if there is any."""
+    return next(iter(lessons(profile, sent, status, body)), None)
 
 
 def openai_error(message: str, **fields: Any) -> dict[str, Any]:
@@ -187,6 +195,7 @@ def test_memory_forgets_and_its_version_never_comes_back() -> None:
         versions.append(memory.version('e', 'm'))
         memory.recognise('e', 'llama.cpp')
         memory.forget('e', 'm')
+        memory.forget_kind('e')
         versions.append(memory.version('e', 'm'))
         assert (memory.profile('e', 'm'), memory.kind('e')) == ({}, None)
     assert len(set(versions)) == len(versions)

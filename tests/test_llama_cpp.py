@@ -16,8 +16,9 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 
 from oaicompat import OpenAICompatibleModel
+from oaicompat._client import post_json
 from oaicompat._demo._server import tiny_server
-from oaicompat._sdk import post_json, record_bodies
+from oaicompat._sdk import record_bodies
 from oaicompat._templates import question
 
 # The platforms that xllamacpp has wheels for: there a missing one is a failure, no reason to skip.

@@ -10,7 +10,7 @@ import pytest
 from test_learning import NATIVE, ask, history, results
 
 from oaicompat import OpenAICompatibleModel
-from oaicompat._lessons import MEMORY
+from oaicompat._memory import MEMORY
 from oaicompat._templates import keeps_elements, question
 from oaicompat.testing import RecordedRequest, Reply, ScriptedServer, chunk, completion
 

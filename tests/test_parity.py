@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 import respx
 import strategies as s
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 from pydantic_ai import Agent
@@ -249,7 +249,11 @@ async def test_responses_are_equal(wire: Wire, site: tuple[str, str], answer: An
     assert 'response' in seen
 
 
+SPACE_FIRST: dict[str, Any] = {**completion('\r0'), 'made_up': None}
+
+
 @given(st.tuples(models, hosts), s.answers(), st.integers(1, 9), st.booleans())
+@example(('gpt-5', 'made-up'), SPACE_FIRST, 1, True)
 async def test_streams_are_equal(wire: Wire, site: tuple[str, str], answer: Any, size: int, raw: bool) -> None:
     """The same events in the same order, and the same response at the end."""
     wire.answers = [s.chunks(answer, size)]

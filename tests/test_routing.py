@@ -60,6 +60,7 @@ HOSTED = {
     'mistral-compat': Row('https://api.mistral.ai/v1', ('MISTRAL_API_KEY',)),
     'anthropic-compat': Row('https://api.anthropic.com/v1', ('ANTHROPIC_API_KEY',)),
     'gemini-compat': Row(GEMINI_URL, ('GEMINI_API_KEY', 'GOOGLE_API_KEY')),
+    'cerebras': Row('https://api.cerebras.ai/v1', ('CEREBRAS_API_KEY',), CerebrasModel, 'CerebrasProvider'),
     'together': Row('https://api.together.xyz/v1', ('TOGETHER_API_KEY',), provider='TogetherProvider'),
     'zai': Row('https://api.z.ai/api/paas/v4', ('ZAI_API_KEY',), ZaiModel, 'ZaiProvider'),
     'moonshotai': Row('https://api.moonshot.ai/v1', MOONSHOT_KEYS, provider='MoonshotAIProvider'),
@@ -82,7 +83,8 @@ COPILOT_HEADERS = {
     'editor-version': IsStr(regex=r'vscode/[\d.]+'),
     'copilot-integration-id': 'vscode-chat',
 }
-# What the SDK and HTTP add to every request.
+CEREBRAS = {'x-cerebras-3rd-party-integration': 'pydantic-ai'}
+HEADERS: dict[str, Any] = {'copilot': COPILOT_HEADERS, 'cerebras': CEREBRAS}
 EVERYWHERE = {'host', 'accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'user-agent'}
 
 each_prefix = pytest.mark.parametrize('prefix', sorted({row.prefix for row in servers()}))
@@ -97,7 +99,7 @@ def proxy_url(monkeypatch: pytest.MonkeyPatch) -> None:
 def all_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in ROWS.values():
         monkeypatch.setenv(row.keys[0], 'k-1')
-    keys = ('OPENAI', 'META', 'FIREWORKS', 'NEBIUS', 'SAMBANOVA', 'CEREBRAS', 'CRUSOE', 'PYDANTIC_AI_GATEWAY')
+    keys = ('OPENAI', 'META', 'FIREWORKS', 'NEBIUS', 'SAMBANOVA', 'CRUSOE', 'PYDANTIC_AI_GATEWAY')
     for name in (*(f'{key}_API_KEY' for key in keys), 'HEROKU_INFERENCE_KEY', 'SNOWFLAKE_TOKEN', 'SNOWFLAKE_ACCOUNT'):
         monkeypatch.setenv(name, 'k-1')
     monkeypatch.setenv('HF_TOKEN', 'k-1')
@@ -151,10 +153,9 @@ async def test_what_a_row_sends(prefix: str, monkeypatch: pytest.MonkeyPatch, se
     monkeypatch.setenv(ROWS[prefix].keys[-1], 'k-1')
     async with Agent(infer_model(f'{prefix}:a/m')) as agent:
         await agent.run('Hi')
-    (request,) = [call.request for call in sent]
+    [request] = [call.request for call in sent]
     assert (request.method, str(request.url)) == ('POST', f'{ROWS[prefix].url}/chat/completions')
-    extra = COPILOT_HEADERS if prefix == 'copilot' else {}
-    assert own_headers(request) == {'authorization': 'Bearer k-1', **extra}
+    assert own_headers(request) == {'authorization': 'Bearer k-1', **HEADERS.get(prefix, {})}
 
 
 @pytest.mark.parametrize('prefix', HOSTED)

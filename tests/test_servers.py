@@ -14,6 +14,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, Server, infer_model, register_server
+from oaicompat._schemas import DIALECTS
 from oaicompat.servers import find_server, nearest_prefixes, registry_restored_on_error, server_at, servers
 from oaicompat.testing import Reply, ScriptedServer, completion
 
@@ -74,17 +75,35 @@ def test_no_row_takes_the_name_of_a_native_class() -> None:
     assert native & {spelling(name) for row in ROWS for name in (row.prefix, *row.aliases)} == set()
 
 
-def test_rows_whose_servers_lose_lists_say_so() -> None:
-    forms = {row.prefix: row.profile for row in ROWS if row.profile}
+def test_what_rows_say_of_their_servers() -> None:
+    """Of what a server refuses, a row may say so; what it hides behind that is known, with a link."""
+    profiles = {row.prefix: dict(row.profile) for row in ROWS if row.profile}
+    schemas = {
+        prefix: profile.pop('compat_schema') for prefix, profile in profiles.items() if 'compat_schema' in profile
+    }
     joined = {'compat_tool_return': 'joined'}
     silent = {'openai_chat_send_back_thinking_parts': False}
-    assert forms == {
-        'deepseek': joined,
-        'lm-studio': joined,
-        'zai': joined,
+    assert profiles == {
+        'deepseek': {**joined, 'compat_json_schema': False},
+        'perplexity': {'compat_roles': 'alternate'},
+        'lm-studio': {**joined, 'compat_json_object': False, 'compat_named_tool_choice': False},
         'groq-compat': silent,
-        'mistral-compat': {**silent, 'compat_tool_call_ids': 'alnum9'},
+        'mistral-compat': {
+            **silent,
+            'openai_chat_supports_max_completion_tokens': False,
+            'compat_tool_call_ids': 'alnum9',
+            'compat_omit': ('stream_options',),
+        },
+        'gemini-compat': {},
+        'cerebras': {},
+        'zai': joined,
+        'moonshotai': {},
+        'minimax': {'compat_late_system': 'lift'},
     }
+    dialects = {'groq-compat': 'groq', 'mistral-compat': 'mistral', 'gemini-compat': 'gemini', 'cerebras': 'cerebras'}
+    dialects['moonshotai'] = 'moonshot'
+    assert schemas == {prefix: DIALECTS[dialect].rewrites for prefix, dialect in dialects.items()}
+    assert all('https://' in (row.known or '') for row in ROWS if row.profile)
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,8 @@ def framings(draw: st.DrawFn) -> tuple[bytes, list[Any]]:
 
 @given(framings(), st.lists(st.integers(0, 2000), max_size=10))
 def test_every_object_comes_out_once_and_in_order(framing: tuple[bytes, list[Any]], cuts: list[int]) -> None:
-    data, values = framing
+    data, told = framing
+    values = [value for value in told if value != {}]  # which keeps the stream alive
     assert values_in(data)[0] == values
     assert decoded(data, tuple(cuts)) == decoded(data)
 

@@ -267,6 +267,12 @@ def unmarked(chunks: Any) -> bool:
 @given(st.lists(st.builds(lambda choice: {**chunk('Hi'), 'choices': [choice]}, odd_choices), max_size=4))
 @example([{**chunk('Hi'), 'choices': [{'text': ' '}]}])
 @example([{**chunk('Hi'), 'choices': [{'delta': {'role': [], 'reasoning_details': {'': None}}}]}])
+@example(
+    [
+        {**chunk('Hi'), 'choices': [{'delta': {'reasoning': ['0']}}]},
+        {**chunk('Hi'), 'choices': [{'message': {'thinking': '0'}}]},
+    ]
+)
 def test_to_repair_chunks_twice_is_to_repair_them_once(chunks: list[Any]) -> None:
     """Where nothing was moved into fields that only pydantic-ai's mapping reads."""
     once = repaired(chunks)

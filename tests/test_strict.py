@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -222,3 +223,37 @@ async def test_an_error_says_which_event_and_what_stood_there() -> None:
         str(asked.api_error)
         == 'strict: at the end of the stream: sse.unterminated: the last event without its blank line'
     )
+
+
+NUMBERS = {
+    'text': ('prompt_tokens', '1', '`usage.prompt_tokens` is "1"'),
+    'boolean': ('prompt_tokens', True, '`usage.prompt_tokens` is true'),
+    'fraction': ('total_tokens', 13.5, '`usage.total_tokens` is 13.5'),
+}
+
+
+@pytest.mark.parametrize(('key', 'value', 'fault'), NUMBERS.values(), ids=NUMBERS)
+async def test_what_the_sdk_would_convert_is_read_as_it_was_sent(key: str, value: Any, fault: str) -> None:
+    asked = await ask(put(ANSWER, value, 'usage', key), **STRICT)
+    assert fault in str(asked.api_error)
+    asked = await ask(json.dumps(ANSWER) + 'behind', **STRICT)
+    assert str(asked.api_error).startswith('strict: ')
+
+
+JUNK = {
+    'a word': (b'data: ping\n\n', "expected a JSON object in each event and got 'ping'"),
+    'null': (b'data: null\n\n', "expected a JSON object in each event and got 'null'"),
+    'behind the end': (b'data: [DONE] bye\n\n', "expected nothing behind `[DONE]` and got 'bye'"),
+}
+
+
+@pytest.mark.parametrize(('junk', 'fault'), JUNK.values(), ids=JUNK)
+async def test_events_that_say_nothing_deviate(junk: bytes, fault: str) -> None:
+    asked = await ask(sse(HI, done=False) + junk + sse(STOP), stream=True, **STRICT)
+    assert str(asked.api_error) == f'strict: {fault}'
+
+
+async def test_what_the_model_wrote_is_no_deviation() -> None:
+    body = completion(tool_calls=[tool_call('lookup', '{"a": 1, "b": }')])
+    asked = await ask(body, **STRICT)
+    assert asked.error is None

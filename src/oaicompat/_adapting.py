@@ -1,62 +1,165 @@
 """Second tries: what a server refused, in the shape that it takes.
 
-`adapted()` sends, learns from a refusal, sends again, and decides which error is told in the end. Overrides nothing.
+`adapted()` sends, learns from a refusal, sends again, and decides which error is told in the end. What was learned is
+kept only once it has helped. Overrides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
 
-from oaicompat._endpoint import Endpoint, Profile
-from oaicompat._lessons import MAX_CORRECTIONS, REFUSED, Lesson
+from oaicompat import _requests
+from oaicompat._complaints import complaints
+from oaicompat._endpoint import Endpoint, Profile, knobs_of
+from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says, together
+from oaicompat._rules import REFUSED
 from oaicompat.errors import explained
 
 _Answer = TypeVar('_Answer')
 
 
+@dataclass
+class _Tries:
+    """What one call has learned so far.
+
+    Attributes:
+        learned: The lessons that the next request is made by, each with the refusal that taught it.
+        first: The first refusal.
+    """
+
+    endpoint: Endpoint
+    learned: list[tuple[Lesson, ModelHTTPError]] = field(default_factory=list)
+    first: ModelHTTPError | None = None
+    _corrections: int = 0
+    _guesses: list[Lesson] | None = None
+
+    @property
+    def delta(self) -> dict[str, Any]:
+        """The profile keys of all lessons."""
+        known: dict[str, Any] = {}
+        for lesson, _ in self.learned:
+            known = together(known, lesson.profile)
+        return known
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the adaptations."""
+        return frozenset(lesson.name for lesson, _ in self.learned)
+
+    def correct(self, profile: Profile, error: ModelHTTPError) -> bool:
+        """Whether `error` says what to change, or leaves something to try."""
+        self.first = self.first or error
+        if self._corrections == MAX_CORRECTIONS:
+            return False
+        self._corrections += 1
+        if learned := self.endpoint.lessons(profile, error):
+            self.learned += [(lesson, error) for lesson in learned]
+            return True
+        for guess in (lesson for lesson, _ in self.learned if lesson.name == SEARCH):
+            self.endpoint.rule_out(guess)
+        if self._guesses is None:
+            self._guesses = list(self.endpoint.guesses(profile, error))
+        return self.guess(error)
+
+    def guess(self, error: ModelHTTPError) -> bool:
+        """Whether there is another thing to try; one that did not help is taken back."""
+        self.learned = [pair for pair in self.learned if pair[0].name != SEARCH]
+        if not self._guesses:
+            return False
+        self.learned.append((self._guesses.pop(0), error))
+        return True
+
+    def overruled(self, profile: Profile) -> tuple[Lesson, ModelHTTPError] | None:
+        """The lesson that the caller's own profile stands against, and what taught it: then it can't help.
+
+        Of several things that are tried at once, those that the caller leaves are tried.
+        """
+        for at, (lesson, error) in enumerate(self.learned):
+            held = {key: value for key, value in lesson.profile.items() if says(profile, key, value)}
+            if len(held) == len(lesson.profile):
+                continue
+            if lesson.name != SEARCH or not held:
+                return lesson, error
+            self.learned[at] = replace(lesson, profile=held), error
+        return None
+
+    def told(self, error: ModelHTTPError) -> ModelHTTPError:
+        """The error to raise: another refusal of the same request says less than the first; any other is news."""
+        if self.first is None or error.status_code not in REFUSED | {self.first.status_code}:
+            return error
+        said = [text for text in complaints(error.body) if text.strip()]
+        if is_callers_fault(said):
+            return error
+        if self.delta and error is not self.first:
+            # The first may be answered by now; then this is what is left to mend.
+            last = (said or ['it said nothing'])[0][:200]
+            self.first.add_note(f'oaicompat: sent again with {knobs_of(self.delta)}, it was refused again: {last}')
+        return self.first
+
+
 async def adapted(
     endpoint: Endpoint,
     send: Callable[[Profile, frozenset[str]], Awaitable[_Answer]],
-    settled: Callable[[], Awaitable[Profile]],
-    effective: Callable[[], Profile],
+    settled: Callable[[Mapping[str, Any]], Awaitable[Profile]],
 ) -> _Answer:
     """Send; where the server refuses a shape that the request used, change that shape and send again.
 
     Args:
         endpoint: Where to; it remembers.
         send: Makes one request by a profile; told the names of what was learned before it.
-        settled: Gives the profile for the next request.
-        effective: Gives the profile as it is known without asking anybody.
+        settled: Gives the profile for the next request, with what this call has learned in it.
 
     Raises:
         ModelAPIError: The first refusal, or another error.
     """
-    learned: list[tuple[Lesson, ModelHTTPError]] = []
+    tries = _Tries(endpoint)
     while True:
-        profile = await settled()
+        profile = await settled(tries.delta)
+        if (overruled := tries.overruled(profile)) is not None:
+            lesson, refusal = overruled
+            if lesson.name == SEARCH and tries.guess(refusal):
+                continue
+            raise explained(tries.first or refusal if lesson.name == SEARCH else _overruled(lesson, refusal), endpoint)
         try:
-            answer = await send(profile, frozenset(lesson.name for lesson, _ in learned))
+            answer = await send(profile, tries.names)
+        except UserError as error:
+            if tries.first is None:
+                raise
+            # What would answer the refusal can't be done.
+            tries.first.add_note(f'oaicompat: {error}')
+            raise explained(tries.first, endpoint) from error
         except ModelHTTPError as error:
             endpoint.recognise(server=(error.headers or {}).get('server'))
-            lesson = endpoint.learn(profile, error, effective)
-            if lesson is not None and len(learned) < MAX_CORRECTIONS:
-                learned.append((lesson, error))
+            if tries.correct(profile, error):
                 continue
-            raise explained(_told(endpoint, learned, error), endpoint)  # noqa: B904  # it keeps its own cause
+            raise explained(tries.told(error), endpoint)  # noqa: B904  # it keeps its own cause
         except ModelAPIError as error:
             raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
-        for lesson, refusal in learned:
-            endpoint.confirm(lesson, refusal)
+        for lesson, refusal in tries.learned:
+            endpoint.remember(lesson, refusal, profile)
         return answer
 
 
-def _told(endpoint: Endpoint, learned: list[tuple[Lesson, ModelHTTPError]], error: ModelHTTPError) -> ModelHTTPError:
-    """The error to raise: another refusal of the same request says less than the first; any other is news."""
-    if error.status_code not in REFUSED or not learned:
-        return error
-    for lesson, _ in learned:
-        endpoint.unlearn(lesson)
-    return learned[0][1]
+def made_over(body: Mapping[str, Any], profile: Profile, fired: set[str]) -> Mapping[str, Any]:
+    """`body` in the shape that `profile` asks for; what was done is added to `fired`.
+
+    Raises:
+        UserError: If the shape can't be had.
+    """
+    try:
+        return _requests.adapted(body, profile, fired)
+    except ValueError as error:
+        misuse: Any = UserError(str(error))
+        misuse.retryable = False
+        raise misuse from error
+
+
+def _overruled(lesson: Lesson, refusal: ModelHTTPError) -> ModelHTTPError:
+    """`refusal`, which says how the caller's own profile stands against its lesson."""
+    knobs = knobs_of(lesson.profile)
+    refusal.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
+    return refusal

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Set
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from openai import APIConnectionError, APIError, AsyncStream
@@ -33,13 +33,22 @@ from oaicompat import _urls
 from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
+from oaicompat._lessons import lessons
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
-from oaicompat._sdk import RepairedStream, as_completion, as_response, is_connecting, request_timeout
+from oaicompat._sdk import (
+    RepairedStream,
+    as_completion,
+    as_response,
+    is_connecting,
+    request_timeout,
+    retry_never,
+)
 from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, repaired_fault, response_fault
 from oaicompat._thinking import KNOWN_TAGS, Tags
-from oaicompat.errors import explained, wrong_url
+from oaicompat.errors import explained, is_hopeless, wrong_url
+from oaicompat.profile import Pin, current_pin
 from oaicompat.repairs import REPAIRS as _ALL
 
 logger = logging.getLogger('oaicompat')
@@ -57,23 +66,33 @@ class Answer:
 
     Attributes:
         endpoint: Where the request went.
-        profile: The profile that it was made with.
+        pin: The profile that it was made with, what was adapted, and what came.
         settings: Its settings.
         parameters: Its parameters; the offered tools are among them.
         responses: Whether it went to `/responses`.
-        adapted: Names of the adaptations that made the server take it.
         details: Whether `reasoning_details` are ours to read.
         own_client: Whether the client is ours, and not the caller's.
+        began: When the first try of the call began, in the event loop's time.
     """
 
     endpoint: Endpoint
-    profile: Profile
+    pin: Pin
     settings: Mapping[str, Any]
     parameters: ModelRequestParameters
     responses: bool = False
-    adapted: frozenset[str] = frozenset()
     details: bool = True
     own_client: bool = True
+    began: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that the request was made with."""
+        return self.pin.profile
+
+    @property
+    def adapted(self) -> Set[str]:
+        """Names of the adaptations that made the server take it."""
+        return self.pin.fired
 
     @property
     def _limits(self) -> bool:
@@ -97,7 +116,8 @@ class Answer:
         seconds = self.profile.get('compat_unary_timeout', _PATIENCE)
         timed = {**self.settings, 'timeout': request_timeout(connect, self._idle if streamed else seconds)}
         try:
-            async with nullcontext() if stream else asyncio.timeout(seconds):
+            # All tries of one call together.
+            async with nullcontext() if stream else asyncio.timeout_at(self.began + seconds):
                 yield timed
         except ModelTimeoutError as error:
             knob, limit = ('connect', connect) if is_connecting(error) else ('idle', self._idle)
@@ -141,6 +161,9 @@ class Answer:
             )
             if not stream:
                 return await self._folded(repaired)
+            if (failure := await repaired.begin()) is not None:
+                await repaired.close()
+                raise self._error(failure, None, in_stream=True)
             repaired.adapted = self.adapted
             repaired.on_end.append(lambda: self._learn(repaired.repairs))
             return repaired
@@ -152,13 +175,14 @@ class Answer:
         repairs: set[str] = set()
         whole = repair_response if self.responses else repair_completion
         try:
-            body = self._body(came, repairs)
+            wire = self._wire(came)
+            body = self._body(wire, repairs)
             fixed = whole(body, self._context, repairs)
         except FailureError as failure:
             raise self._error(failure, came)  # noqa: B904  # it has its cause
         except IncompleteError as cut:
             raise explained(ModelConnectionError(self.endpoint.model, str(cut)), self.endpoint) from cut
-        if self._strict and (fault := self._deviation(body, repairs)) is not None:
+        if self._strict and (fault := self._deviation(wire, body, repairs)) is not None:
             raise explained(ModelAPIError(self.endpoint.model, f'{STRICT}{fault}'), self.endpoint)
         if fixed is body and not repairs and not self.adapted and not isinstance(came, str):
             return came
@@ -166,9 +190,20 @@ class Answer:
         made = as_response if self.responses else as_completion
         return made({**fixed, _CARRIED: sorted(repairs | self.adapted)})
 
-    def _deviation(self, body: Mapping[str, Any], repairs: set[str]) -> str | None:
+    def _wire(self, came: ChatCompletion | Response | str) -> dict[str, Any] | ChatCompletion | Response | str:
+        """`came`, or in strict reading what it was made of, since the SDK makes numbers of texts."""
+        seen = self.pin.response if self._strict else None
+        if seen is None or not seen.is_closed:
+            return came
+        try:
+            sent = json.loads(seen.text)
+        except (ValueError, RecursionError):
+            return str(seen.text)
+        return sent if isinstance(sent, dict) else came
+
+    def _deviation(self, wire: object, body: Mapping[str, Any], repairs: set[str]) -> str | None:
         fault = (response_fault if self.responses else completion_fault)(body)
-        return fault or repaired_fault(repairs)
+        return fault or repaired_fault(repairs) or ('the body is no JSON document' if isinstance(wire, str) else None)
 
     def _learn(self, repairs: Iterable[str]) -> None:
         """Take what a stream taught."""
@@ -187,7 +222,9 @@ class Answer:
             logger.debug('%s at %s: %s. Seen: %s. Done: %s', *facts)
             span.add_event(f'oaicompat.{name}', {'oaicompat.done': repair.done})
 
-    def _body(self, came: ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:
+    def _body(self, came: dict[str, Any] | ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:
+        if isinstance(came, dict):
+            return came
         if not isinstance(came, str):
             # What was not sent is not there; what was sent is as it was, of whatever type.
             return came.model_dump(exclude_unset=True, warnings=False)
@@ -208,7 +245,7 @@ class Answer:
         self._log(stream.repairs)
         return as_completion({**repaired, _CARRIED: sorted({*stream.repairs, *self.adapted, 'request.stream'})})
 
-    def _error(self, failure: FailureError, came: object) -> ModelAPIError:
+    def _error(self, failure: FailureError, came: object, *, in_stream: bool = False) -> ModelAPIError:
         """The error that the same failure would be with a status of its own."""
         fields = dict(failure.body) if isinstance(failure.body, Mapping) else {'message': failure.message}
         if failure.status is not None:
@@ -217,9 +254,11 @@ class Answer:
         if isinstance(came, str) and '<' in came[:200]:
             message, retryable = f'{message}; {wrong_url(self.endpoint)}', False
         error = _model_errors.stream_error(self.endpoint.model, message, fields)
-        error.in_stream = False
+        error.in_stream = in_stream
         error.__cause__ = failure
-        return explained(error, self.endpoint, retryable=retryable)
+        failure.request = getattr(self.pin.response, 'request', None)
+        headers = self.pin.response.headers if self.pin.response is not None else None
+        return explained(error, self.endpoint, retryable=retryable, headers=headers)
 
     @property
     def _strict(self) -> bool:
@@ -317,6 +356,27 @@ def errors_explained(
         raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
 
 
+async def see(response: Any) -> None:
+    """Keep a response to a request of ours, and let nothing be sent again that would fail again."""
+    pin = current_pin()
+    if pin is None:
+        return
+    pin.response = response
+    if response.status_code >= _SERVER_ERROR:
+        body = await response.aread()
+        if is_hopeless(body) or _teaches(pin.profile, response.status_code, response.request.content, body):
+            retry_never(response)
+
+
+def _teaches(profile: Profile, status: int, sent: bytes, body: bytes) -> bool:
+    """Whether an error says what to change in the request, so that the same request would fail again."""
+    try:
+        return bool(lessons(profile, json.loads(sent), status, json.loads(body)))
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+_SERVER_ERROR = 500
 _MISSING = {'connect': 'connection', 'idle': 'event'}
 _PATIENCE = 600.0
 _CONNECT = 30.0

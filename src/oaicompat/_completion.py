@@ -19,6 +19,7 @@ from oaicompat._envelope import (
     plain_usage,
     unwrapped,
 )
+from oaicompat._json import without_halves
 from oaicompat._repair import INLINE, KEPT, ChunkRepair, Context
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
@@ -80,6 +81,9 @@ def _message(choice: Mapping[str, Any], context: Context, repairs: set[str]) -> 
         message = delta if isinstance(delta, Mapping) else {'content': choice.get('text')}
     if context.details and listed(message.get(DETAILS)):
         repairs.add('reasoning.details')
+        if (clean := without_halves(message[DETAILS])) is not message[DETAILS]:
+            repairs.add('content.split_character')
+            message = {**message, DETAILS: clean}
     return plain_message(message, repairs, details=context.details)
 
 
@@ -202,6 +206,8 @@ def fold(chunks: Iterable[Json]) -> Json:
             for call in delta.get('tool_calls') or ():
                 _fold_call(call, calls)
             _fold_fields(delta, message, but=('role', 'tool_calls'), joined=True)
+    for fields in (message, *(call['function'] for call in calls.values())):
+        fields |= {key: ''.join(value) for key, value in fields.items() if isinstance(value, _Pieces)}
     if (kept := message.pop(KEPT, None)) is not None:
         message[DETAILS] = kept[DETAILS]
     if calls:
@@ -215,15 +221,26 @@ def _fold_fields(fields: Mapping[str, Any], into: Json, but: Sequence[str] = (),
         old = into.get(key)
         if key in but or value is None:
             continue
-        if isinstance(value, list) and isinstance(old, list):
-            into[key] = [*old, *value]
+        if joined and isinstance(value, str) and (old in (None, '') or isinstance(old, _Pieces)):
+            into[key] = old if isinstance(old, _Pieces) else _Pieces()
+            into[key].append(value)
+        elif isinstance(value, list) and isinstance(old, list) and not isinstance(old, _Pieces):
+            old.extend(value)
         elif isinstance(value, dict) and isinstance(old, dict):
             into[key] = dict(old)
             _fold_fields(value, into[key])
-        elif joined and isinstance(value, str) and isinstance(old, str):
-            into[key] = old + value
-        elif old is None or old == '':
-            into[key] = value
+        elif old is None or old == '' or (isinstance(old, _Pieces) and not any(old)):
+            into[key] = _copied(value)
+
+
+class _Pieces(list[str]):
+    """The pieces of a text: joined one by one, they would cost the square of their number."""
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [*value] if isinstance(value, list) else value
 
 
 def _fold_call(call: Mapping[str, Any], calls: dict[int, Json]) -> None:
@@ -255,7 +272,9 @@ def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
     objects = [value for value in values if isinstance(value, dict)]
     whole = next((value for value in objects if _is_whole(unwrapped(value))), None)
     if whole is not None:
-        if text.lstrip()[:1] != '{':
+        if text.lstrip()[:1] == '{':
+            repairs.update({'sse.glued_values'} if _goes_on(text) else ())
+        else:
             repairs.update(
                 {'envelope.wrapped'} if text.lstrip()[:1] == '[' else {*seen, *decoder.repairs, 'sse.unasked'}
             )
@@ -274,6 +293,15 @@ def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
     if decoder.ignored.strip() and DONE not in values and not chunks.finished:
         raise FailureError(' '.join(decoder.ignored.split()), None)
     return fold([*repaired, *chunks.finish(dropped=False)])
+
+
+def _goes_on(text: str) -> bool:
+    """Whether anything stands behind the first JSON value."""
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _is_whole(value: Json) -> bool:

@@ -18,8 +18,10 @@ from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 
 from oaicompat import _templates, _urls
-from oaicompat._lessons import MEMORY, Lesson, lesson
-from oaicompat._sdk import post_json, sent_body
+from oaicompat._client import post_json
+from oaicompat._lessons import Lesson, guesses, lessons
+from oaicompat._memory import MEMORY
+from oaicompat._sdk import sent_body
 
 logger = logging.getLogger('oaicompat')
 
@@ -59,14 +61,19 @@ class Endpoint:
         return not _urls.path(self.url)
 
     @property
+    def _key(self) -> str:
+        """What lessons are kept under: one server may refuse on one of its APIs what it takes on the other."""
+        return self.url if self.path == '/chat/completions' else f'{self.url}{self.path}'
+
+    @property
     def version(self) -> int:
         """Changes whenever what is known changes."""
-        return MEMORY.version(self.url, self.model)
+        return MEMORY.version(self._key, self.model)
 
     @property
     def learned(self) -> dict[str, Any]:
         """The profile keys that answers taught."""
-        return MEMORY.profile(self.url, self.model)
+        return MEMORY.profile(self._key, self.model)
 
     @property
     def is_llama_cpp(self) -> bool:
@@ -75,7 +82,8 @@ class Endpoint:
 
     def forget(self) -> None:
         """Drop what was learned."""
-        MEMORY.forget(self.url, self.model)
+        MEMORY.forget(self._key, self.model)
+        MEMORY.forget_kind(self.url)
 
     def recognise(self, *, server: str | None = None, build: object = None, timings: object = None) -> None:
         """Take the endpoint for llama.cpp where an answer says so."""
@@ -85,62 +93,55 @@ class Endpoint:
         if stamped or timings is not None or (server or '').startswith(LLAMA_CPP):
             MEMORY.recognise(self.url, LLAMA_CPP)
 
-    def learn(self, profile: Profile, error: ModelHTTPError, effective: Callable[[], Profile]) -> Lesson | None:
-        """What `error` taught, if that makes the next try another request.
+    def lessons(self, profile: Profile, error: ModelHTTPError) -> tuple[Lesson, ...]:
+        """What `error` teaches, if `profile` lets a request be sent again."""
+        return self._read(lessons, profile, error)
 
-        Args:
-            profile: The profile that the refused request was made with.
-            error: The refusal.
-            effective: Gives the profile that the next request would be made with.
-        """
+    def guesses(self, profile: Profile, error: ModelHTTPError) -> tuple[Lesson, ...]:
+        """What to try, one after the other, where `error` names nothing; never what did not help before."""
+        return tuple(
+            guess for guess in self._read(guesses, profile, error) if not MEMORY.ruled_out(self.url, self.model, guess)
+        )
+
+    def rule_out(self, guess: Lesson) -> None:
+        """Keep that a guess did not help."""
+        MEMORY.rule_out(self.url, self.model, guess)
+
+    def _read(
+        self, read: Callable[[Profile, Any, int, object], tuple[Lesson, ...]], profile: Profile, error: ModelHTTPError
+    ) -> tuple[Lesson, ...]:
         sent = sent_body(error)
         if sent is None or profile.get('compat_adapt', 'on') == 'off':
-            return None
-        learned = lesson(profile, sent, error.status_code, error.body)
-        if learned is None:
-            return None
-        if 'compat_stream' in learned.profile and profile.get('compat_repair') == 'off':
-            return None  # who puts a stream together repairs
-        MEMORY.learn(self.url, self.model, learned)
-        after = effective()
-        if any(after.get(key) != value for key, value in learned.profile.items()):
-            knobs = _knobs(learned)
-            error.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
-            return None
-        logger.debug(
-            '%s at %s refused a request (HTTP %d, %s): sent again with %s',
-            self.model,
-            self.shown,
-            error.status_code,
-            learned.because,
-            _knobs(learned),
-        )
+            return ()
+        learned = read(profile, sent, error.status_code, error.body)
+        if profile.get('compat_repair') == 'off':
+            # Who puts a stream together repairs.
+            learned = tuple(lesson for lesson in learned if 'compat_stream' not in lesson.profile)
+        for lesson in learned:
+            facts = (self.model, self.shown, error.status_code, lesson.because, knobs_of(lesson.profile))
+            logger.debug('%s at %s refused a request (HTTP %d, %s): sent again with %s', *facts)
         return learned
 
-    def confirm(self, learned: Lesson, error: ModelHTTPError) -> None:
-        """Say once that what `error` taught has helped."""
-        if MEMORY.confirm(self.url, self.model, learned.name):
+    def remember(self, learned: Lesson, error: ModelHTTPError, profile: Profile) -> None:
+        """Keep what `error` taught, now that it has helped in `profile`, and say so once."""
+        if MEMORY.learn(self._key, self.model, learned):
             logger.warning(
                 '%s at %s refused a request (HTTP %d, %s) and took it with %s. Set it in `profile` to save the try.',
                 self.model,
                 self.shown,
                 error.status_code,
                 learned.because,
-                _knobs(learned),
+                # Of a tuple, the whole, since one that is set stands in place of another.
+                knobs_of({key: profile.get(key, value) for key, value in learned.profile.items()}),
             )
-
-    def unlearn(self, learned: Lesson) -> None:
-        """Drop a lesson that did not help; one that helped before stays."""
-        if not MEMORY.confirmed(self.url, self.model, learned.name):
-            MEMORY.unlearn(self.url, self.model, learned.name)
 
     def drop(self, name: str) -> None:
         """Forget one thing that was found out and is not so."""
-        MEMORY.unlearn(self.url, self.model, name)
+        MEMORY.unlearn(self._key, self.model, name)
 
     def note(self, name: str, profile: Profile, because: str) -> None:
         """Remember what was found out without a refusal."""
-        if MEMORY.learn(self.url, self.model, Lesson(name, profile, because)):
+        if MEMORY.learn(self._key, self.model, Lesson(name, profile, because)):
             logger.debug('%s at %s: %s=%s, by %s', self.model, self.shown, name, dict(profile), because)
 
     async def form_for_lists(
@@ -172,5 +173,6 @@ class Endpoint:
         return locks.setdefault((self.url, self.model), asyncio.Lock())
 
 
-def _knobs(learned: Lesson) -> str:
-    return ', '.join(f'{key}={value!r}' for key, value in learned.profile.items())
+def knobs_of(profile: Profile) -> str:
+    """Profile keys, as they are set."""
+    return ', '.join(f'{key}={value!r}' for key, value in profile.items())

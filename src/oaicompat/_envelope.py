@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from oaicompat._details import FIELD as DETAILS
+from oaicompat._json import has_half, joined_halves
 
 Json = dict[str, Any]
 
@@ -27,7 +28,10 @@ class FailureError(Exception):
         message: The server's words.
         body: The error object as the server sent it.
         status: The HTTP status that this error would have, where the server tells it.
+        request: The HTTP request that it answers, where that is known.
     """
+
+    request: Any = None
 
     def __init__(self, message: str, body: object, status: int | None = None) -> None:
         super().__init__(message)
@@ -95,14 +99,16 @@ _NOT_FOUND = re.compile(r'^not found\W*$|^model\b.{0,200}\bnot found\b', re.IGNO
 _WORDS = ('message', 'msg', 'detail', 'error_msg', 'error_message', 'status_msg', 'error')
 
 
-def _words(error: object) -> str:
+def _words(error: object, depth: int = 0) -> str:
     if isinstance(error, str):
         return error
+    if depth > _DEEPEST:
+        return ''
     if isinstance(error, list):
-        return '; '.join(filter(None, map(_words, error)))
+        return '; '.join(filter(None, (_words(item, depth + 1) for item in error)))
     if not isinstance(error, Mapping):
         return ''
-    return next((words for key in _WORDS if (words := _words(error.get(key)))), '')
+    return next((words for key in _WORDS if (words := _words(error.get(key), depth + 1))), '')
 
 
 def _complains(value: Mapping[str, Any]) -> bool:
@@ -170,7 +176,7 @@ def plain_message(message: Mapping[str, Any], repairs: set[str], *, whole: bool 
     return {**message, **changed} if changed else dict(message)
 
 
-TEXTS = ('content', *REASONING_FIELDS[:2])
+TEXTS = ('content', *REASONING_FIELDS[:2], 'refusal')
 
 
 def _plain_reasoning(message: Mapping[str, Any], repairs: set[str], fields: Iterable[str]) -> Json:
@@ -210,6 +216,43 @@ def _text_of(value: object, *, thinking: bool = False, loose: bool = False, dept
     return next(filter(None, texts), '')
 
 
+def plain_choice(choice: Json, repairs: set[str]) -> Json:
+    """A choice of a chunk, without a reason or token probabilities that pydantic-ai could not read."""
+    odd: Json = {}
+    if not isinstance(choice.get('finish_reason'), str | None):
+        repairs.add('envelope.defaults')
+        odd['finish_reason'] = None
+    if choice.get('logprobs') is not None and not _is_logprobs(choice['logprobs']):
+        repairs.add('envelope.types')
+        odd['logprobs'] = None
+    return {**choice, **odd} if odd else choice
+
+
+def _is_logprobs(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        _each(value.get(key), lambda item: _is_token(item) and _each(item.get('top_logprobs'), _is_token))
+        for key in ('content', 'refusal')
+    )
+
+
+def _each(items: object, test: Callable[[Any], bool]) -> bool:
+    return items is None or (isinstance(items, list) and all(map(test, items)))
+
+
+def _is_token(item: object) -> bool:
+    if not isinstance(item, Mapping) or not isinstance(item.get('bytes'), list | None):
+        return False
+    probability = item.get('logprob')
+    return isinstance(item.get('token'), str) and isinstance(probability, int | float)
+
+
+def beyond(text: str, told: str, *, settled: bool) -> str:
+    """What a whole `text` says beyond what was `told`; if that is `settled`, one that differs says nothing."""
+    if text.startswith(told):
+        return text[len(told) :]
+    return '' if settled or told.startswith(text) else text
+
+
 def plain_envelope(body: Json, repairs: set[str]) -> Json:
     """`body` without top-level fields that are of another type than the API reference says; itself where none is."""
     odd: Json = {key: None for key, kind in _TOP_LEVEL.items() if not isinstance(body.get(key), kind | None)}
@@ -223,19 +266,6 @@ def plain_envelope(body: Json, repairs: set[str]) -> Json:
         return body
     repairs.update('envelope.defaults' if key in ('id', 'model', 'created') else 'envelope.types' for key in odd)
     return {**body, **odd}
-
-
-_HALF = re.compile('[\ud800-\udfff]')
-
-
-def has_half(text: str) -> bool:
-    """Whether `text` has half a character in it, which JSON can escape and UTF-8 can't encode."""
-    return not text.isascii() and _HALF.search(text) is not None
-
-
-def joined_halves(text: str) -> str:
-    """`text` with halves that adjoin as one character; a half alone is replaced."""
-    return text.encode('utf-16-le', 'surrogatepass').decode('utf-16-le', 'replace')
 
 
 def is_plain_top(chunk: Json) -> bool:
@@ -313,6 +343,21 @@ def _counted(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
         return None
     return int(value)
+
+
+def usage_news(given: Mapping[str, Any], usage: Json, before: Json, repairs: set[str]) -> Json:
+    """What the `given` usage, made plain as `usage`, adds to `before`."""
+    if before.get('prompt_tokens') and usage['completion_tokens'] and _ZERO & {*map(str, _prompts(given))}:
+        return usage  # a running total does not forget the prompt: this one counts what is new
+    repairs.add('usage.cumulative')
+    return usage_difference(usage, before)
+
+
+_ZERO = {'0', '0.0'}
+
+
+def _prompts(usage: Mapping[str, Any]) -> list[Any]:
+    return [usage.get('prompt_tokens'), usage.get('input_tokens')]
 
 
 def usage_difference(usage: Json, before: Json) -> Json:

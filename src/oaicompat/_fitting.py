@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from oaicompat._json import _property, _resolved, _types, as_object, dumped, repair_arguments
+from oaicompat._json import as_object, dumped, repair_arguments
+from oaicompat._nested import _property, _resolved, _types
 
 Schema = Mapping[str, Any]
 

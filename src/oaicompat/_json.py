@@ -2,19 +2,46 @@
 
 Conservative: a valid object is never touched, nothing is invented, and what stays unreadable stays as it is, for the
 model to be asked again. Each repair is one small function from text to text or `None`; `repair_arguments()` tries
-them in order. `decode_nested()` uses the tool's schema.
+them in order.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 Object = dict[str, Any]
+
+
+def has_half(text: str) -> bool:
+    """Whether `text` has half a character in it, which JSON can escape and UTF-8 can't encode."""
+    return not text.isascii() and _HALF.search(text) is not None
+
+
+def joined_halves(text: str) -> str:
+    """`text` with halves that adjoin as one character; a half alone is replaced."""
+    return text.encode('utf-16-le', 'surrogatepass').decode('utf-16-le', 'replace') if has_half(text) else text
+
+
+def without_halves(value: Any, depth: int = 0) -> Any:
+    """`value` with no half of a character in any of its strings; the same object where there is none."""
+    if isinstance(value, str):
+        return joined_halves(value)
+    if depth > _DEEPEST_SENT:
+        return None
+    if isinstance(value, dict):
+        cleaned = {joined_halves(key): without_halves(item, depth + 1) for key, item in value.items()}
+        same = all(a is b for a, b in zip(value, cleaned, strict=False)) and len(value) == len(cleaned)
+        return value if same and all(value[key] is cleaned[key] for key in value) else cleaned
+    if isinstance(value, list):
+        items = [without_halves(item, depth + 1) for item in value]
+        return value if all(a is b for a, b in zip(value, items, strict=True)) else items
+    return value
 
 
 def as_object(text: str) -> Object | None:
@@ -41,11 +68,42 @@ def is_cut_off(text: str) -> bool:
     return False
 
 
+def ends_inside(text: str) -> bool:
+    """Whether `text` is the beginning of an object, in any of the forms that are repaired."""
+    if is_cut_off(text) or is_cut_off(bare := _without_wrapping(text)):
+        return True
+    if '{' not in bare:
+        return _CUT_MARKER.fullmatch(bare) is not None
+    if (inner := _inner(bare)) is not None:
+        return is_cut_off(inner)
+    pieces = _STRING.split(bare)
+    if _is_open(pieces):
+        # An apostrophe in a single-quoted string looks like its end, and so the end like a string.
+        return not bare.rstrip().endswith('}')
+    return sum(piece.count('{') + piece.count('[') - piece.count('}') - piece.count(']') for piece in pieces[::2]) > 0
+
+
+def goes_on(text: str) -> bool:
+    """Whether `text` is a JSON object or the beginning of one."""
+    return as_object(text) is not None or is_cut_off(text)
+
+
+def extends(before: str, text: str) -> bool:
+    """Whether `text` repeats the object `before`, and may add to it."""
+    old, new = as_object(before), as_object(text)
+    if not old or new is None:
+        return not old or text.startswith(before)
+    return all(key in new and new[key] == value for key, value in old.items())
+
+
 def repair_arguments(text: str) -> str | None:
     """`text` as the text of a JSON object: itself if it is one, repaired if it can be, else `None`."""
-    if _SURROGATE.search(text):
-        # Halves of a character that came in two fragments.
-        text = text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')
+    repaired = _repaired(text)
+    return repaired if repaired is None or not _NOT_FINITE.search(repaired) else _finite_text(repaired)
+
+
+def _repaired(text: str) -> str | None:
+    text = joined_halves(text)  # of a character that came in two fragments
     if as_object(text) is not None:
         return text
     if text.strip() in ('', 'null', 'None', '""', "''"):
@@ -56,6 +114,27 @@ def repair_arguments(text: str) -> str | None:
             if repaired is not None and as_object(repaired) is not None:
                 return repaired
     return None
+
+
+def _finite_text(text: str) -> str | None:
+    """`text` with null for numbers that JSON does not have, as in JavaScript: they could not be sent back."""
+    value = as_object(text)
+    try:
+        finite = _finite(value)
+    except RecursionError:
+        return None
+    return text if finite == value else dumped(finite)
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _finite(item) for key, item in value.items()}
+        case list():
+            return [_finite(item) for item in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
 
 
 def _same(text: str) -> str | None:
@@ -73,6 +152,15 @@ def _decoded(text: str) -> str | None:
             return text
         text = value
     return text
+
+
+def _inner(text: str) -> str | None:
+    """What the JSON string `text` holds."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, str) else None
 
 
 def _first_object(text: str) -> str | None:
@@ -114,7 +202,8 @@ def _lenient_controls(text: str) -> str | None:
 
 def _python_literal(text: str) -> str | None:
     """A Python dict: single quotes, `True`, `None`."""
-    if not all(map(str.strip, _STRING.split(text)[2:-1:2])):
+    pieces = _STRING.split(text)
+    if text.lstrip()[:1] != '{' or _is_open(pieces) or not all(map(str.strip, pieces[2:-1:2])):
         return None  # to Python two strings side by side are one; here a comma is missing
     try:
         with warnings.catch_warnings():
@@ -130,11 +219,18 @@ def _loose(text: str) -> str | None:
     if '{' not in text:
         return None
     pieces = _STRING.split(text)
+    if _is_open(pieces):
+        return None
     # Even pieces stand outside of strings.
     pieces[::2] = [_OUTSIDE.sub(_plain, _BARE_KEY.sub(r'\1"\2":', piece)) for piece in pieces[::2]]
     pieces[1::2] = [piece if piece[0] == '"' else _requoted(piece) for piece in pieces[1::2]]
     plain = ''.join(pieces)
     return plain if as_object(plain) is not None else _lenient_controls(plain)
+
+
+def _is_open(pieces: list[str]) -> bool:
+    """Whether the last string in what `_STRING` split never ends."""
+    return len(pieces) > 1 and not pieces[-1] and _OPEN.fullmatch(pieces[-2]) is not None
 
 
 def _plain(found: re.Match[str]) -> str:
@@ -162,14 +258,19 @@ _MARKER = r'<[^<>{}"\s][^<>{}"]{0,80}>|\[/?[A-Z_]{3,40}\]'
 _JUNK = re.compile(rf'(?:\s|\}}|{_MARKER}|```)*+')
 _FRONT = re.compile(rf'(?:\s|{_MARKER}|```\w*|json(?=\s*\{{))*+')
 _BACK = re.compile(rf'(?:\s|{_MARKER}|```)*+')
-_STRING = re.compile(r"""("(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')""", re.DOTALL)
+# The last string may lack its end: were it none, each quote in it would be tried as the start of one.
+_STRING = re.compile(r"""("(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))""", re.DOTALL)
+_OPEN = re.compile(r""""(?:[^"\\]|\\.)*+\\?|'(?:[^'\\]|\\.)*+\\?""", re.DOTALL)
 _BARE_KEY = re.compile(r'([{,]\s*)([A-Za-z_$][\w$-]*)\s*:')
 _OUTSIDE = re.compile(r',(\s*[}\]])|(?<![\w"])(?:True|False|None)(?![\w"])')
 _LITERALS = {'True': 'true', 'False': 'false', 'None': 'null'}
 _ESCAPE = re.compile(r'\\.|"', re.DOTALL)
+_DEEPEST_SENT = 200  # deeper than that nothing is written, and much deeper Python can't follow
+_NOT_FINITE = re.compile(r'NaN|Infinity|[eE]\+?\d{3}|(?<!\d)\d{309}')
+_CUT_MARKER = re.compile(r'`{0,2}|<[^<>{}"]*|\[/?[A-Z_]*')
 _EMPTY = re.compile(r'\s*\{\s*\}\s*(?=\{)')
 _CUT_TOKEN = re.compile(r't|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-|-?I(?:n(?:f(?:i(?:n(?:i(?:t)?)?)?)?)?)?|\.|[eE][+-]?')
-_SURROGATE = re.compile('[\ud800-\udfff]')
+_HALF = re.compile('[\ud800-\udfff]')
 
 
 def _without_wrapping(text: str) -> str:
@@ -182,7 +283,7 @@ def _without_wrapping(text: str) -> str:
 def dumped(value: object, *, allow_nan: bool = True) -> str:
     """`value` as JSON; half a character, which no text can hold, stays an escape."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=allow_nan)
-    return json.dumps(value) if _SURROGATE.search(text) else text
+    return json.dumps(value) if _HALF.search(text) else text
 
 
 def _is_plain(value: object) -> bool:
@@ -194,106 +295,3 @@ def _is_plain(value: object) -> bool:
         case str() | bool() | int() | float() | None:
             return True
     return False
-
-
-def decode_nested(arguments: Object, schema: Mapping[str, Any]) -> Object | None:
-    """`arguments` with strings decoded, at any depth, where the schema wants an object or array and no string.
-
-    Returns:
-        The changed arguments, or `None` where there is nothing to decode.
-    """
-    fitted = _fitted(arguments, schema, schema)
-    return fitted if fitted is not arguments else None
-
-
-def _fitted(value: Any, schema: object, root: Mapping[str, Any], depth: int = 0) -> Any:
-    """`value` as `schema` wants it; the same object where there is nothing to decode."""
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return value
-    if isinstance(value, str):
-        wanted = _types(schema, root)
-        decoded = _decoded_as(value, wanted) if wanted and 'string' not in wanted else None
-        return value if decoded is None else _fitted(decoded, schema, root, depth + 1)
-    if isinstance(value, dict):
-        schema = _option(schema, 'object', root)
-        changed = {}
-        for name, item in value.items():
-            fitted = _fitted(item, _property(schema, name), root, depth + 1)
-            if fitted is not item:
-                changed[name] = fitted
-        return {**value, **changed} if changed else value
-    if isinstance(value, list):
-        schema = _option(schema, 'array', root)
-        items = [_fitted(item, _item(schema, n), root, depth + 1) for n, item in enumerate(value)]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return value
-
-
-def _property(schema: Mapping[str, Any], name: str) -> object:
-    properties = schema.get('properties')
-    if isinstance(properties, Mapping) and name in properties:
-        return properties[name]
-    return schema.get('additionalProperties')
-
-
-def _item(schema: Mapping[str, Any], number: int) -> object:
-    first = schema.get('prefixItems')
-    return first[number] if isinstance(first, list) and number < len(first) else schema.get('items')
-
-
-def _option(schema: Mapping[str, Any], kind: str, root: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any]:
-    """What `schema` says of values of the type `kind`, as far as it says one thing."""
-    schema = _resolved(schema, root)
-    options = [option for key in _COMBINED for option in _listed(schema, key) if kind in _types(option, root)]
-    if len(options) != 1 or depth > _DEEPEST:
-        return schema if not options else {}
-    return _option(options[0], kind, root, depth + 1)
-
-
-def _decoded_as(text: str, wanted: set[str]) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    fits = ('array' in wanted and isinstance(value, list)) or ('object' in wanted and isinstance(value, dict))
-    return value if fits else None
-
-
-def _types(schema: object, root: Mapping[str, Any], depth: int = 0) -> set[str]:
-    """The types that `schema` allows by name; empty where it does not say."""
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return set()
-    schema = _resolved(schema, root)
-    named = schema.get('type')
-    found = {named} if isinstance(named, str) else {name for name in _listed(schema, 'type') if isinstance(name, str)}
-    for key in _COMBINED:
-        for option in _listed(schema, key):
-            types = _types(option, root, depth + 1)
-            if not types:
-                return set()
-            found |= types
-    return found
-
-
-_DEEPEST = 8
-_COMBINED = ('anyOf', 'oneOf', 'allOf')
-
-
-def _listed(schema: Mapping[str, Any], key: str) -> list[Any]:
-    value = schema.get(key)
-    return value if isinstance(value, list) else []
-
-
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    for _ in range(_DEEPEST):
-        reference = schema.get('$ref')
-        if not isinstance(reference, str) or not reference.startswith('#'):
-            break
-        target: Any = root
-        for step in reference[1:].split('/')[1:]:
-            name = step.replace('~1', '/').replace('~0', '~')
-            target = target.get(name) if isinstance(target, Mapping) else None
-        if not isinstance(target, Mapping):
-            break
-        schema = target
-    return schema

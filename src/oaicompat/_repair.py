@@ -12,25 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oaicompat._details import FIELD as DETAILS
-from oaicompat._details import Details
+from oaicompat._details import Details, listed
 from oaicompat._envelope import (
     REASONING_FIELDS,
     TEXTS,
     FailureError,
     Json,
+    beyond,
     choices_of,
     failure_in,
-    has_half,
     is_plain_top,
-    joined_halves,
     no_choices,
+    plain_choice,
     plain_envelope,
     plain_message,
     plain_usage,
     unwrapped,
-    usage_difference,
+    usage_news,
     usage_total,
 )
+from oaicompat._json import has_half, joined_halves, without_halves
 from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, Piece, Tags, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
 
@@ -91,7 +92,10 @@ class ChunkRepair:
         self._envelope: Json = {}
         self._finished = False
         self._answered = False
+        self._texts: list[str] = []
         self._reasoning: list[str] = []
+        self._whole = 0  # of these, how many came in a `message`
+        self._settled = False  # some came in a delta
         self._inline: list[str] = []
         self._halves: dict[str, str] = {}  # half characters, whose other half is to come
         self._chosen = False
@@ -145,14 +149,18 @@ class ChunkRepair:
         if len(given) != 1:
             return False
         [(key, value)] = given
-        if self._details.whole:
+        if self._details.waiting:
             return False
         if key == 'content':
             plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
             self._answered = self._answered or (plain and not value.isspace())
+            if plain:
+                self._texts.append(value)
         elif key in ('reasoning_content', 'reasoning'):
             plain = type(value) is str and not has_half(value) and not self._halves
             plain = plain and not self._thinking.holds and not self._context.answer_in_reasoning
+            if plain:
+                self._reasoning.append(value)
         else:
             plain = (
                 key == 'tool_calls' and type(value) is list and not self._thinking.holds and self._calls.goes_on(value)
@@ -177,13 +185,9 @@ class ChunkRepair:
         return [self._chunk({'index': 0, 'delta': delta, 'finish_reason': None}) for delta in deltas]
 
     def _of_choice(self, chunk: Json, choice: Json) -> list[Json]:
-        if not isinstance(choice.get('finish_reason'), str | None):
-            self.repairs.add('envelope.defaults')
-            choice = {**choice, 'finish_reason': None}
-            chunk = {**chunk, 'choices': [choice]} if len(chunk['choices']) == 1 else chunk
-        if not isinstance(choice.get('logprobs'), dict | None):
-            self.repairs.add('envelope.types')
-            choice = {**choice, 'logprobs': None}
+        plain = plain_choice(choice, self.repairs)
+        if plain is not choice:
+            choice = plain
             chunk = {**chunk, 'choices': [choice]} if len(chunk['choices']) == 1 else chunk
         delta = self._delta(choice)
         reason = choice.get('finish_reason')
@@ -197,7 +201,8 @@ class ChunkRepair:
         # What belongs to the choice as a whole stays with its last piece, usage with the last chunk.
         bare = {key: value for key, value in choice.items() if key not in ('delta', 'message', 'text')}
         early = {key: None for key in bare if key != 'index'}
-        first, last = {**chunk, 'usage': None}, chunk
+        # What is unknown at the top is told once, too.
+        first, last = {key: chunk[key] for key in _TOP if key in chunk}, chunk
         pieces = deltas or [{}]
         return [
             *[{**first, 'choices': [{**bare, **early, 'delta': piece}]} for piece in pieces[:-1]],
@@ -205,35 +210,59 @@ class ChunkRepair:
         ]
 
     def _delta(self, choice: Mapping[str, Any]) -> Json:
-        delta = choice.get('delta')
+        delta, message = choice.get('delta'), choice.get('message')
+        told = isinstance(delta, Mapping) and any(value for key, value in delta.items() if key != 'role')
+        if isinstance(message, Mapping) and not told:
+            news = self._beyond(message)
+            if not isinstance(delta, Mapping) or any(value for key, value in news.items() if key != 'role'):
+                self.repairs.add('chunk.message')
+            return self._with_halves(news)
         if isinstance(delta, Mapping):
             return self._with_halves(self._plain(delta))
-        if isinstance(message := choice.get('message'), Mapping):
-            self.repairs.add('chunk.message')
-            calls = message.get('tool_calls')
-            if isinstance(calls, list):
-                numbered = [{'index': n, **call} if isinstance(call, Mapping) else call for n, call in enumerate(calls)]
-                message = {**message, 'tool_calls': numbered}
-            return self._plain(message)
         self.repairs.add('chunk.delta')
         return {'content': choice['text']} if isinstance(choice.get('text'), str) else {}
 
-    def _plain(self, delta: Mapping[str, Any]) -> Json:
+    def _beyond(self, message: Mapping[str, Any]) -> Json:
+        """What a whole message says beyond what was told so far: some servers send it behind its deltas."""
+        news = self._plain(message, total=True)
+        # What stood there was moved to a field that is read, and counts there.
+        news = {key: value for key, value in news.items() if key not in REASONING_FIELDS[2:]}
+        # What deltas told differs from the message only in how it is told.
+        self._settled = self._settled or len(self._texts) + len(self._reasoning) > self._whole
+        self._whole = 0
+        for key in TEXTS[:3]:
+            texts = self._texts if key == 'content' else self._reasoning
+            texts[:] = [''.join(texts)] if texts else []
+            if isinstance(news.get(key), str) and news[key]:
+                in_tags = self._settled and key != 'content' and self._thinking.found
+                news[key] = '' if in_tags else beyond(news[key], ''.join(texts), settled=self._settled)
+                self._whole += bool(news[key])
+        self._whole += len(self._texts) + len(self._reasoning)
+        if isinstance(calls := news.get('tool_calls'), list):
+            news['tool_calls'] = self._calls.beyond(calls) or None
+        return news
+
+    def _plain(self, delta: Mapping[str, Any], *, total: bool = False) -> Json:
         ours = self._context.details
-        if ours and delta.get(DETAILS):
-            self.repairs.add('reasoning.details')
-            delta = {**delta, DETAILS: self._details.feed(delta[DETAILS])}
+        if ours and (given := delta.get(DETAILS)):
+            news = self._details.feed(given, total=total)
+            if listed(given):
+                self.repairs.add('reasoning.details')
+            delta = {**delta, DETAILS: news}
         return plain_message(delta, self.repairs, whole=False, details=ours)
 
     def _with_kept(self, deltas: list[Json], *, ends: bool) -> list[Json]:
         """`deltas` with the details of the reasoning that they end."""
-        if not self._details.whole:
+        if not self._details.waiting:
             return deltas
         ending = (n for n, delta in enumerate(deltas) if any(map(delta.get, ('content', 'tool_calls', INLINE))))
         at = next(ending, 0 if ends else None)
         if at is None:
             return deltas
-        kept = {KEPT: {'field': self._field, DETAILS: self._details.take()}}
+        details = self._details.take()
+        if (clean := without_halves(details)) is not details:
+            self.repairs.add('content.split_character')
+        kept = {KEPT: {'field': self._field, DETAILS: clean}}
         return [*deltas[:at], {**(deltas[at] if deltas else {}), **kept}, *deltas[at + 1 :]]
 
     def _with_halves(self, delta: Json) -> Json:
@@ -254,10 +283,11 @@ class ChunkRepair:
         content, calls = delta.get('content'), delta.get('tool_calls')
         field = next((key for key in REASONING_FIELDS[:2] if delta.get(key)), self._field)
         self._field, reasoning = field, delta.get(field)
-        if isinstance(reasoning, str):
+        if isinstance(reasoning, str) and reasoning:
             self._reasoning.append(reasoning)
         pieces = self._thinking.interrupt() if (reasoning or calls) and not content else []
         if isinstance(content, str):
+            self._texts.append(content)
             pieces += self._thinking.feed(content)
             if calls:
                 pieces += self._thinking.interrupt()
@@ -274,7 +304,12 @@ class ChunkRepair:
             return [delta]
         if self._thinking.found or any(piece.kind == 'thinking' for piece in pieces):
             self._name_tags()
-        return _in_front(pieces, {key: value for key, value in delta.items() if key != 'content'})
+        rest = {key: value for key, value in delta.items() if key != 'content'}
+        if not reasoning:
+            return _in_front(pieces, rest)
+        # The side channel comes first.
+        beside = {key: rest.pop(key) for key in ('role', *REASONING_FIELDS, DETAILS) if key in rest}
+        return [beside, *(_in_front(pieces, rest) if pieces or any(rest.values()) else ())]
 
     def _released(self) -> list[Json]:
         """Text and reasoning that were held back."""
@@ -319,13 +354,15 @@ class ChunkRepair:
             return {**chunk, 'usage': None}
         news = plain
         if self._usage:
-            self.repairs.add('usage.cumulative')
-            news = usage_difference(plain, self._usage)
+            news = usage_news(usage, plain, self._usage, self.repairs)
         self._usage = usage_total(news, self._usage)
         return chunk if news == usage else {**chunk, 'usage': news}
 
     def _chunk(self, choice: Json) -> Json:
-        return {**self._envelope, 'usage': None, 'choices': [choice]}
+        return {**{key: self._envelope[key] for key in _TOP if key in self._envelope}, 'choices': [choice]}
+
+
+_TOP = ('id', 'object', 'created', 'model', 'system_fingerprint', 'service_tier')
 
 
 def _as_delta(piece: Piece) -> Json:

@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from time import monotonic
-from typing import Any, NamedTuple, NoReturn, Protocol, Self, cast
+from typing import Any, NoReturn, Protocol, Self, cast
 
 from openai import (
     APIConnectionError,
     APIError,
-    APIStatusError,
     APITimeoutError,
     AsyncOpenAI,
     AsyncStream,
-    OpenAIError,
     Timeout,
 )
 from openai._streaming_cleanup import drain_response_async
-from openai._types import RequestOptions
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from typing_extensions import override
@@ -42,8 +39,6 @@ from oaicompat._strict import STRICT, Check, repaired_fault
 _AMBIENT = ('organization', 'project', 'admin_api_key', 'webhook_secret')
 
 _QUOTED = 200
-_ASKING_TIMEOUT = 10.0
-"""Seconds to wait for an answer that takes no inference."""
 
 
 def isolate(client: AsyncOpenAI) -> None:
@@ -62,14 +57,27 @@ def add_defaults(client: AsyncOpenAI, headers: Mapping[str, str], query: Mapping
 
 def sent_body(error: BaseException) -> dict[str, Any] | None:
     """The JSON body of the request that `error` answers, read from the SDK's error that it was raised from."""
-    cause = error.__cause__
-    if not isinstance(cause, APIStatusError):
-        return None
+    request = getattr(error.__cause__, 'request', None)
     try:
-        body = json.loads(cause.request.content)
+        body = json.loads(request.content) if request is not None else None
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
+
+
+def watch(client: AsyncOpenAI, see: Callable[[Any], Awaitable[None]]) -> None:
+    """Let `see` have each response that the HTTP client of `client` gets, before the SDK does.
+
+    Others may use the same HTTP client: `see` has to know whose response it is.
+    """
+    hooks = client._client.event_hooks
+    if see not in hooks['response']:
+        client._client.event_hooks = {**hooks, 'response': [*hooks['response'], see]}
+
+
+def retry_never(response: Any) -> None:
+    """Let the SDK send nothing again after `response`, whatever its status."""
+    response.headers['x-should-retry'] = 'false'
 
 
 @contextmanager
@@ -85,46 +93,6 @@ def record_bodies(client: AsyncOpenAI, bodies: list[dict[str, Any]]) -> Iterator
         yield
     finally:
         client._client.event_hooks = hooks
-
-
-class Asked(NamedTuple):
-    """What a server answered to a question beside the API.
-
-    Attributes:
-        value: The JSON value, or `None` where there was none.
-        final: Whether asking again would give the same.
-    """
-
-    value: object
-    final: bool
-
-
-_SETTLED = frozenset({400, 404, 405, 410, 500, 501})  # 500: the template itself failed
-
-
-async def post_json(
-    client: AsyncOpenAI, url: str, body: Mapping[str, Any], settings: Mapping[str, Any] | None = None
-) -> Asked:
-    """What `url` answers to `body`; no retries, no exceptions.
-
-    Args:
-        client: Whose credentials and connections to use.
-        url: An absolute URL on the client's own server.
-        body: Sent as JSON.
-        settings: The model settings of the request at hand: its headers go along, its timeout holds.
-    """
-    settings = settings or {}
-    given = settings.get('timeout')
-    seconds = min(_ASKING_TIMEOUT, given) if isinstance(given, int | float) else _ASKING_TIMEOUT
-    options: RequestOptions = {'max_retries': 0, 'timeout': seconds, 'headers': settings.get('extra_headers') or {}}
-    try:
-        return Asked(await client.post(url, cast_to=object, body=body, options=options), final=True)
-    except APITimeoutError:
-        return Asked(None, final=True)  # a template takes no time: nobody is going to answer
-    except APIStatusError as error:
-        return Asked(None, final=error.status_code in _SETTLED)
-    except (OpenAIError, ValueError) as error:
-        return Asked(None, final=isinstance(error, ValueError))
 
 
 class Repair(Protocol):
@@ -189,6 +157,9 @@ class RepairedStream(AsyncStream[Any]):
         self._count = 0  # of the values that were checked
         self._events = EventDecoder(repair.repairs)
         self._decoder = cast(Any, self)
+        self._ahead: list[Any] = []
+        self._fault: Exception | None = None
+        self._reader = self._read()
         self._iterator = self.__stream__()
 
     @property
@@ -214,10 +185,27 @@ class RepairedStream(AsyncStream[Any]):
         finally:
             await self.response.aclose()
 
+    async def begin(self) -> FailureError | None:
+        """Read up to the first chunk; gives the error that stands in its place, if one does."""
+        try:
+            self._ahead = [await anext(self._reader)]
+        except StopAsyncIteration:
+            pass
+        except FailureError as failure:
+            self._fault = failure
+            return failure
+        except Exception as error:
+            self._fault = error  # for who reads on
+        return None
+
     @override
     async def __stream__(self) -> AsyncIterator[Any]:
         try:
-            async for chunk in self._read():
+            if self._fault is not None:
+                raise self._fault
+            for chunk in self._ahead:
+                yield chunk
+            async for chunk in self._reader:
                 yield chunk
         except FailureError as failure:
             raise self._api_error(failure.message, failure.body, failure.status) from failure
@@ -261,8 +249,12 @@ class RepairedStream(AsyncStream[Any]):
     def _chunks(self, data: bytes) -> Iterator[dict[str, Any]]:
         """The repaired chunks in what arrived; nothing stands for the end."""
         feed = self._repair.feed
-        for event in self._events.feed(data) if data else self._events.finish():
-            for value in read_values(event, self.repairs):
+        events = self._events.feed(data) if data else self._events.finish()
+        for number, event in enumerate(events):
+            values = read_values(event, self.repairs)
+            if self._strict is not None:
+                self._check_event(event, values, last=number + 1 == len(events))
+            for value in values:
                 self._seen = True
                 if value is DONE:
                     self._announced = True
@@ -336,6 +328,13 @@ class RepairedStream(AsyncStream[Any]):
         fault = self._strict(value) if self._strict is not None and isinstance(value, dict) else None
         if (fault := fault or repaired_fault(self.repairs)) is not None:
             self._deviate(f'event {self._count}: {fault}, in {json.dumps(value, ensure_ascii=False)[:_QUOTED]}')
+
+    def _check_event(self, event: Event, values: list[Any], *, last: bool) -> None:
+        said = event.data.strip()
+        if DONE in values and (said != '[DONE]' or not last):
+            self._deviate(f'expected nothing behind `[DONE]` and got {said[len("[DONE]") :].strip()[:_QUOTED]!r}')
+        if not values:
+            self._deviate(f'expected a JSON object in each event and got {said[:_QUOTED]!r}')
 
     def _check_end(self) -> None:
         if not self._repair.finished:

@@ -298,7 +298,8 @@ def read_values(event: Event, repairs: set[str]) -> list[Any]:
         return [_as_error(text)]
     if text[:1] == '{':
         try:
-            return [json.loads(text)]
+            value = json.loads(text)
+            return [value] if len(value) > 1 or not _keeps_alive(value) else []
         except (ValueError, RecursionError):
             pass  # several values, or none
     values: list[Any] = []
@@ -322,7 +323,7 @@ def _next(text: str, at: int, repairs: set[str]) -> tuple[list[Any], int]:
             value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             return [NoJson(text[at:])], len(text)
-        return _listed(value, repairs), end
+        return [] if _keeps_alive(value) else _listed(value, repairs), end
     if text.startswith('data:', at):
         repairs.add('sse.doubled_field')
         return [], at + len('data:')
@@ -345,7 +346,14 @@ def _listed(value: Any, repairs: set[str]) -> list[Any]:
     return [value]
 
 
-_KEEP_ALIVES = frozenset({'ping', 'null', 'keep-alive', 'keep_alive', 'keepalive', 'heartbeat', '""', '{}'})
+_KEEP_ALIVES = frozenset({'ping', 'null', 'keep-alive', 'keep_alive', 'keepalive', 'heartbeat', '""'})
+
+
+def _keeps_alive(value: Any) -> bool:
+    return value in _SILENT
+
+
+_SILENT = [{}, {'type': 'ping'}, {'type': 'keepalive'}, {'type': 'heartbeat'}]
 
 
 def _as_error(text: str) -> Any:

@@ -8,7 +8,7 @@ they don't know: both may be newer than the SDK.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import cache
 from typing import Any, get_args
 
@@ -52,10 +52,14 @@ def event_fault(value: Mapping[str, Any]) -> str | None:
     return None if known is None else _fault(known, value)
 
 
-def repaired_fault(repairs: Iterable[str]) -> str | None:
+def repaired_fault(repairs: Set[str]) -> str | None:
     """What would have been repaired; `None` where nothing would."""
-    known = {repair.name: repair.kind for repair in REPAIRS}
-    return '; '.join(f'{name}: {_lowered(known[name])}' for name in sorted(repairs)) or None
+    known = {repair.name: repair.kind for repair in REPAIRS if repair.name not in _THE_MODELS}
+    return '; '.join(f'{name}: {_lowered(known[name])}' for name in sorted(known.keys() & repairs)) or None
+
+
+# What the model wrote is no fault of the server that passes it on.
+_THE_MODELS = frozenset({'tool_call.unreadable', 'tool_call.nested_arguments'})
 
 
 @cache

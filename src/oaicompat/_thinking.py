@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Tags = tuple[str, str]
@@ -59,6 +60,7 @@ class ThinkingSplitter:
     opening: str = ''
     _close: Sequence[str] = ()  # non-empty inside reasoning: the tags that end it
     _held: list[str] = field(default_factory=list)
+    _white: bool = False  # all that is held is white space, so more of it changes nothing
     _started: bool = False  # text was released: no tag opens any more
     _prompted: bool = False  # nothing but white space was read since the prompt opened reasoning
     _blank: bool = True  # nothing but white space was read since a tag
@@ -81,9 +83,14 @@ class ThinkingSplitter:
         if self._close and not self._held and not self._blank and not self._may_close(text):
             return [Piece('thinking', text)]
         self._held.append(text)
+        if self._white and text.isspace():
+            return []
         pieces: list[Piece] = []
-        while self._held and self._step(pieces):
-            pass
+        held = ''.join(self._held)
+        at: int | None = 0
+        while at is not None:
+            at = self._inside(held, at, pieces) if self._close else self._outside(held, at, pieces)
+        self._white = bool(self._held) and all(map(str.isspace, self._held))
         return pieces
 
     def finish(self) -> list[Piece]:
@@ -120,58 +127,78 @@ class ThinkingSplitter:
         """Whether `text` needs a closer look: it may hold some of a closing tag, or ends in white space."""
         return text[-1].isspace() or any(tag[0] in text for tag in self._close)
 
-    def _step(self, pieces: list[Piece]) -> bool:
-        """Settle what can be; whether there may be more."""
-        return self._inside(pieces) if self._close else self._outside(pieces)
-
-    def _outside(self, pieces: list[Piece]) -> bool:
-        held = ''.join(self._held)
-        text = held.lstrip()
-        opened = self._opened(text)
-        if opened is not False:
-            return bool(opened)
+    def _outside(self, held: str, at: int, pieces: list[Piece]) -> int | None:
+        """Read on at `at`, where no reasoning is open; gives the place behind a tag that opens some."""
+        start = _start(held, at)
+        opened = self._opened(held, start)
+        if opened:
+            return opened
+        if opened is None:
+            self._hold(held, at)
+            return None
         self._started = True
         # Behind reasoning the white space goes; otherwise the pieces stay as they came.
-        released = [text] if self.found else self._held
+        released = [held[start:]] if self.found else self._held
         pieces.extend(Piece('text', piece) for piece in released)
         self._held = []
-        return False
+        return None
 
-    def _opened(self, text: str) -> bool | None:
-        """Whether a tag stands at the start of `text`, and is taken off; `None` while it may yet."""
+    def _opened(self, held: str, start: int) -> int | bool | None:
+        """The place behind a tag that stands at `start`; `None` while one may yet, else `False`."""
         for opening, _ in self.tags:
-            if text.startswith(opening) and (not opening.isalpha() or text[len(opening) :][:1].isalpha()):
+            behind = start + len(opening)
+            if held.startswith(opening, start) and (not opening.isalpha() or held[behind : behind + 1].isalpha()):
                 self._close = [close for tag, close in self.tags if tag == opening]
                 self.opening, self.found, self._blank = opening, True, True
-                self._held = [text[len(opening) :]]
-                return True
-        return None if not text or any(opening.startswith(text) for opening, _ in self.tags) else False
+                return behind
+        rest = len(held) - start
+        may = any(rest <= len(opening) and opening.startswith(held[start:]) for opening, _ in self.tags)
+        return None if not rest or may else False
 
-    def _inside(self, pieces: list[Piece]) -> bool:
-        held = ''.join(self._held)
+    def _inside(self, held: str, at: int, pieces: list[Piece]) -> int | None:
+        """Read on at `at`, inside of reasoning; gives the place behind the tag that closes it."""
         if self._prompted:
             # Some servers send the tag that the prompt opened all the same.
-            opened = self._opened(held.lstrip())
+            opened = self._opened(held, _start(held, at))
             self._prompted = opened is None
-            if opened is not False:
-                return bool(opened)
+            if opened:
+                return opened
+            if opened is None:
+                self._hold(held, at)
+                return None
         if self._blank:
-            held = held.lstrip()
-        at, close = min(((held.find(tag), tag) for tag in self._close if tag in held), default=(-1, ''))
-        if at >= 0:
-            self._add(pieces, held[:at].rstrip())
+            at = _start(held, at)
+        closed = _any_of(tuple(self._close)).search(held, at)
+        if closed is not None:
+            self._add(pieces, held[at : closed.start()].rstrip())
             self._close, self.found = (), True
-            self._held = [held[at + len(close) :]]
-            return True
-        keep = _kept(held, self._close)
-        self._add(pieces, held[: len(held) - keep])
-        self._held = [held[len(held) - keep :]] if keep else []
-        return False
+            return closed.end()
+        keep = _kept(held[at:], self._close)
+        self._add(pieces, held[at : len(held) - keep])
+        self._hold(held, len(held) - keep)
+        return None
+
+    def _hold(self, held: str, at: int) -> None:
+        """Hold what stands behind `at`; in the pieces that it came in, where that is all."""
+        if at:
+            self._held = [held[at:]] if at < len(held) else []
 
     def _add(self, pieces: list[Piece], text: str) -> None:
         if text:
             self._blank = False
             pieces.append(Piece('thinking', text))
+
+
+def _start(text: str, at: int) -> int:
+    """Where `text` goes on behind white space at `at`."""
+    found = _NO_SPACE.search(text, at)
+    return found.start() if found else len(text)
+
+
+@lru_cache(maxsize=32)
+def _any_of(tags: tuple[str, ...]) -> re.Pattern[str]:
+    # The shorter one first, where one is the start of another.
+    return re.compile('|'.join(map(re.escape, sorted(tags))))
 
 
 def _kept(text: str, tags: Iterable[str]) -> int:
@@ -217,4 +244,5 @@ def lone_closing_tag(text: str, tags: Sequence[Tags] = KNOWN_TAGS) -> bool:
 _QUOTES = frozenset('`\'"')
 _BLANKS = frozenset((' ', '(', '['))
 _BEHIND = frozenset(' .,;:!?)]')
-_FENCE = re.compile(r'^\s*```', re.MULTILINE)
+_FENCE = re.compile(r'^[^\S\n]*```', re.MULTILINE)
+_NO_SPACE = re.compile(r'\S')

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oaicompat._json import as_object, decode_nested, dumped, is_cut_off, repair_arguments
+from oaicompat._json import as_object, dumped, ends_inside, extends, goes_on, has_half, joined_halves, repair_arguments
+from oaicompat._nested import decode_nested
 
 Call = dict[str, Any]
 
@@ -39,6 +40,7 @@ class _Slot:
     given_id: str | None = None  # the one the server sends
     name: str = ''
     last: str = ''  # the newest fragment, as long as each one repeated the one before
+    start: str = ''  # of a fragment that may repeat all before; any may until there was one
     growing: bool = True
     typed: bool = False
     waiting: bool = True  # for its name
@@ -71,17 +73,19 @@ class ToolCalls:
     Attributes:
         schemas: The offered tools: parameter schemas by name.
         repairs: Names of the deviations that were repaired.
+        apart: Whether each call comes whole: then none goes on with another.
     """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     repairs: set[str] = field(default_factory=set)
+    apart: bool = False
     _slots: list[_Slot] = field(default_factory=list)
     _newest: _Slot | None = None
-    _apart: bool = False  # each call came whole: none goes on with another
-
-    def __bool__(self) -> bool:
-        """Whether there is any call."""
-        return bool(self._slots)
+    _at: dict[int, _Slot] = field(default_factory=dict)  # the newest at each of the server's indexes
+    _named: dict[tuple[int | None, str], _Slot] = field(default_factory=dict)  # by the server's index and id
+    _ids: set[str] = field(default_factory=set)  # that we sent
+    _taken: set[int] = field(default_factory=set)  # indexes that we sent
+    _free: int = 0  # above all of them
 
     def feed(self, calls: object) -> list[Call]:
         """The calls of one delta, sorted; what is no call at all is left out."""
@@ -90,13 +94,32 @@ class ToolCalls:
             calls = [calls]
         if not isinstance(calls, list):
             return []
-        given = [call for call in calls if isinstance(call, Mapping)]
-        fed = (dict(call) if self._goes_on(call) else self._sorted(call) for call in given)
+        fed = (dict(call) if self._goes_on(call) else self._sorted(call) for call in calls if isinstance(call, Mapping))
         return [call for call in fed if call is not None]
 
     def goes_on(self, calls: list[Any]) -> bool:
         """Whether `calls` is nothing but the next fragment of the newest call; if so, it is taken."""
         return len(calls) == 1 and type(calls[0]) is dict and self._goes_on(calls[0])
+
+    def beyond(self, calls: list[Any]) -> list[Call]:
+        """What whole calls, in order, say beyond the fragments so far: as fragments, to be fed."""
+        given, known = [call for call in calls if isinstance(call, Mapping)], len(self._slots)
+        told = [self._beyond(call, slot) for call, slot in zip(given, self._slots, strict=False)]
+        return [*filter(None, told), *({'index': n, **call} for n, call in enumerate(given) if n >= known)]
+
+    def _beyond(self, call: Mapping[str, Any], slot: _Slot) -> Call:
+        function = call.get('function')
+        function = function if isinstance(function, Mapping) else {}
+        text, name = self._as_text(function.get('arguments')) or '', function.get('name')
+        if text.startswith(slot.arguments):
+            text = text[len(slot.arguments) :]
+        else:
+            # The same in other words, or what was not told right.
+            slot.whole = slot.whole if slot.is_whole or as_object(text) is None else text
+            text = ''
+        news: Call = {**({} if slot.name else {'name': name}), **({'arguments': text} if text else {})}
+        id_ = {} if slot.given_id is None else {'id': slot.given_id}
+        return {'index': slot.given, **id_, 'function': news} if news else {}
 
     @property
     def nameless(self) -> bool:
@@ -120,7 +143,7 @@ class ToolCalls:
         for slot in self._slots:
             if not slot.name and not slot.arguments:
                 continue
-            if not slot.arguments.strip() or (repair_arguments(slot.arguments) is None and is_cut_off(slot.arguments)):
+            if not slot.arguments.strip() or (repair_arguments(slot.arguments) is None and ends_inside(slot.arguments)):
                 return slot.name
         return None
 
@@ -131,7 +154,7 @@ class ToolCalls:
         if slot is None or type(index) is not int or index != slot.index or slot.given != slot.index or 'id' in call:
             return False
         text = function.get('arguments') if type(function) is dict and len(function) == 1 else None
-        if type(text) is not str or text.startswith('{') or not slot.name:
+        if type(text) is not str or text.startswith(slot.start) or not slot.name:
             return False
         slot.growing = False
         slot.pieces.append(text)
@@ -157,7 +180,7 @@ class ToolCalls:
         if not slot.name:
             return None  # pydantic-ai has no part for a call before its name: what comes before waits for it
         if told == slot.name and slot.waiting:
-            news['arguments'] = slot.arguments
+            news['arguments'] = slot.arguments or news['arguments']
         slot.waiting = False
         changed = {key: value for key, value in news.items() if function.get(key) != value}
         sent: Call = dict(call)
@@ -189,18 +212,18 @@ class ToolCalls:
         if id_ is not None:
             slot.given_id = slot.given_id or id_
             slot.id = slot.id or self._distinct(id_)
+            self._named[None, slot.given_id] = self._named[slot.given, slot.given_id] = slot
         self._newest = slot
         return slot
 
     def _found(self, index: int | None, id_: str | None, name: str) -> _Slot | None:
-        # The newest first: a slot that was opened for a conflicting id takes over the index.
-        newest = self._slots[::-1]
-        here = [slot for slot in newest if index in (None, slot.given)]
-        same = next((slot for slot in here if id_ is not None and slot.given_id == id_), None)
-        if same is None and not here and not name and not self._apart:
+        # A slot that was opened for a conflicting id takes over the index.
+        latest = self._newest if index is None else self._at.get(index)
+        same = None if id_ is None else self._named.get((index, id_))
+        if same is None and latest is None and id_ is not None and not name and not self.apart:
             # The index counts fragments.
-            same = next((slot for slot in newest if id_ and slot.given_id == id_ and not slot.is_whole), None)
-        latest = self._newest if index is None else next(iter(here), None)
+            same = self._named.get((None, id_))
+            same = same if same and not same.is_whole else None
         # An id that comes late belongs to a call that has none.
         return same or (latest if latest and (id_ is None or latest.given_id is None) else None)
 
@@ -212,7 +235,7 @@ class ToolCalls:
         # Cheapest first: to ask whether it is whole is to parse it.
         if not ((name and slot.name) or slot.again) or text.lstrip()[:1] not in ('{', '"') or not slot.is_whole:
             return False
-        return not same_id or not _extends(slot.arguments, text)
+        return not same_id or not extends(slot.arguments, text)
 
     def _names_another(self, slot: _Slot, name: str, *, same_id: bool) -> bool:
         known = slot.name
@@ -221,21 +244,27 @@ class ToolCalls:
         return slot.is_whole or not (same_id or (name.startswith(known) and not slot.arguments))
 
     def _opened(self, index: int | None) -> _Slot:
-        taken = {slot.index for slot in self._slots}
-        free = index if index is not None and index not in taken else max(taken, default=-1) + 1
+        free = index if index is not None and index not in self._taken else self._free
         slot = _Slot(free, index if index is not None else free)
         self._slots.append(slot)
+        self._taken.add(free)
+        self._free = max(self._free, free + 1)
+        self._at[slot.given] = slot
         return slot
 
     def _distinct(self, id_: str) -> str:
-        if any(slot.id == id_ for slot in self._slots):
+        if id_ in self._ids:
             self.repairs.add('tool_call.duplicate_id')
             return synthetic_id()
+        self._ids.add(id_)
         return id_
 
     def _name(self, name: object) -> str:
         if not isinstance(name, str):
             return ''
+        if has_half(name):
+            self.repairs.add('content.split_character')
+            name = joined_halves(name)
         clean = name if name in self.schemas else _MARKER.sub('', name)
         if clean not in self.schemas:
             bare = next((found[1] for text in (clean, name) if (found := _DRESS.match(text))), '')
@@ -279,50 +308,43 @@ class ToolCalls:
         """What of `text` is news: some servers repeat all that came before."""
         if not text:
             return text
-        if not text.startswith('{'):
+        bare = text.lstrip()
+        slot.start = slot.start or ('' if not bare else text[: len(text) - len(bare)] + '{')
+        if not bare.startswith('{'):
             slot.growing = False
             slot.pieces.append(text)
             return text
-        before = slot.arguments
-        slot.growing = slot.growing and text.startswith(slot.last)
-        slot.last = text if slot.growing else ''
-        if before.startswith('{') and text.startswith(before) and not _goes_on(before + text):
+        before = slot.arguments.lstrip()
+        slot.growing = slot.growing and bare.startswith(slot.last)
+        slot.last = bare if slot.growing else ''
+        if before.startswith('{') and bare.startswith(before) and not goes_on(before + bare):
             self.repairs.add('tool_call.cumulative')
-            slot.arguments = text
-            return text[len(before) :]
+            slot.pieces.append(bare[len(before) :])
+            return bare[len(before) :]
         slot.pieces.append(text)
         return text
 
     def _repaired(self, slot: _Slot) -> str:
-        text = repair_arguments(slot.arguments) if slot.whole is None else repair_arguments(slot.whole)
+        given = slot.arguments if slot.whole is None else slot.whole
+        if has_half(given):
+            self.repairs.add('content.split_character')
+        text = repair_arguments(given)
         if text is None and slot.growing and as_object(slot.last) is not None:
             # What might have been an object inside of another one was a repetition after all.
             self.repairs.add('tool_call.cumulative')
             text = slot.last
         if text is None:
             self.repairs.add('tool_call.unreadable')
-            return slot.arguments
+            return joined_halves(given)
         if text != slot.arguments:
             self.repairs.add('tool_call.arguments')
         schema, value = self.schemas.get(slot.name), as_object(text)
         nested = decode_nested(value, schema) if schema and value is not None else None
-        if nested is None:
+        decoded = repair_arguments(dumped(nested)) if nested is not None else None
+        if decoded is None:
             return text
         self.repairs.add('tool_call.nested_arguments')
-        return dumped(nested)
-
-
-def _goes_on(text: str) -> bool:
-    """Whether `text` is a JSON object or the beginning of one."""
-    return as_object(text) is not None or is_cut_off(text)
-
-
-def _extends(before: str, text: str) -> bool:
-    """Whether `text` repeats the object `before`, and may add to it."""
-    old, new = as_object(before), as_object(text)
-    if not old or new is None:
-        return not old or text.startswith(before)
-    return all(key in new and new[key] == value for key, value in old.items())
+        return decoded
 
 
 def synthetic_id() -> str:
@@ -338,14 +360,14 @@ def whole_calls(calls: object, tracker: ToolCalls) -> list[Call]:
     if isinstance(calls, Mapping):
         tracker.repairs.add('tool_call.not_a_list')
     items = [calls] if isinstance(calls, Mapping) else calls
+    tracker.apart = True
     given = [call for call in items if isinstance(call, Mapping)] if isinstance(items, list) else []
-    tracker._apart = True
     fed = [(call, tracker.feed([{**call, 'index': number}])) for number, call in enumerate(given)]
     whole = {call['index']: call[WHOLE] for call in tracker.finish()}
-    return [_envelope(old, new, whole) for old, news in fed for new in news]
+    return [_as_call(old, new, whole) for old, news in fed for new in news]
 
 
-def _envelope(given: Mapping[str, Any], sent: Call, whole: Mapping[int, str]) -> Call:
+def _as_call(given: Mapping[str, Any], sent: Call, whole: Mapping[int, str]) -> Call:
     """A call as the API reference has it; `given` itself where it is one."""
     function = {**sent.get('function', {})}
     if sent['index'] in whole:
@@ -369,7 +391,7 @@ def _index(given: object) -> int | None:
 def _text_or_none(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         value = repr(value) if abs(value) < _HIGHEST else None
-    return value if isinstance(value, str) and value else None
+    return joined_halves(value) if isinstance(value, str) and value else None
 
 
 _LONGEST = 10

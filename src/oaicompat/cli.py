@@ -1,4 +1,4 @@
-"""The command line: `oaicompat demo`, `oaicompat schema`.
+"""The command line: `oaicompat demo`, `oaicompat models`, `oaicompat schema`.
 
 Each command imports what it needs when it runs, so that `--help` stays quick. A user's mistake is one line on
 standard error and exit status 2, never a traceback; a server's refusal is one line and exit status 1.
@@ -11,6 +11,10 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oaicompat.discovery import ListedModel
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,10 +55,57 @@ def _status(error: Exception) -> int | None:
 def _demo(options: argparse.Namespace) -> int:
     from oaicompat._demo import run
 
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # What a terminal can't show, such as a frame or a word of the model, is no reason to stop.
-        sys.stdout.reconfigure(errors='replace')
+    _tolerate_terminal()
     return run(model=options.model, base_url=options.base_url, api_key_env=options.api_key_env)
+
+
+def _models(options: argparse.Namespace) -> int:
+    import asyncio
+    import json
+
+    from oaicompat.discovery import list_models
+
+    listed = asyncio.run(list_models(options.server, api_key=_key(options.api_key_env)))
+    listed.sort(key=lambda model: (model.id.lower(), model.id))
+    if options.json:
+        told = ('id', 'context_window', 'owned_by')
+        sys.stdout.write(
+            json.dumps([{name: getattr(model, name) for name in told} for model in listed], indent=2) + '\n'
+        )
+        return 0
+    _tolerate_terminal()
+    sys.stdout.write(_table(listed) if listed else 'the server lists no models\n')
+    return 0
+
+
+def _key(variable: str | None) -> str | None:
+    """The key in the variable that `--api-key-env` names."""
+    import os
+
+    from pydantic_ai.exceptions import UserError
+
+    key = os.environ.get(variable) if variable is not None else None
+    if variable is not None and not key:
+        raise UserError(f'--api-key-env names {variable}, which is not set')
+    return key
+
+
+def _table(listed: Sequence[ListedModel]) -> str:
+    """Ids to the left, numbers of tokens to the right; nothing that a server names can steer the terminal."""
+    cells = [(_printable(model.id), str(model.context_window or '-')) for model in listed]
+    cells.insert(0, ('model', 'context window'))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ''.join(f'{name:<{widths[0]}}  {size:>{widths[1]}}\n' for name, size in cells)
+
+
+def _printable(text: str) -> str:
+    return ''.join(character if character.isprintable() else '?' for character in text)
+
+
+def _tolerate_terminal() -> None:
+    """What a terminal can't show, such as a frame or a word of the model, is no reason to stop."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors='replace')
 
 
 def _schema(_: argparse.Namespace) -> int:
@@ -81,6 +132,16 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument('--base-url', metavar='URL', help='your own server, such as http://localhost:8000/v1')
     demo.add_argument('--api-key-env', metavar='VAR', help='the variable that holds the key for --base-url')
     demo.set_defaults(command=_demo)
+
+    models = commands.add_parser(
+        'models',
+        help='list the models that a server has, with their context windows',
+        description='List the models that a server has, with their context windows in tokens where it tells them.',
+    )
+    models.add_argument('server', metavar='PREFIX|URL', help='such as lm-studio or http://localhost:8000/v1')
+    models.add_argument('--api-key-env', metavar='VAR', help='the variable that holds the key to send')
+    models.add_argument('--json', action='store_true', help='print JSON')
+    models.set_defaults(command=_models)
 
     schema = commands.add_parser('schema', help='print the JSON schema of a models file, for editors')
     schema.set_defaults(command=_schema)

@@ -7,6 +7,7 @@ where the cause is a wrong base URL or a key that was withheld.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -25,9 +26,9 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError
-from oaicompat._lessons import complaints
 from oaicompat._strict import STRICT
 
 __all__ = ('is_retryable',)
@@ -76,6 +77,15 @@ def _status_is_retryable(status: int, body: object) -> bool:
     return status in _RETRYABLE_STATUSES or status >= _SERVER_ERROR
 
 
+def is_hopeless(body: bytes) -> bool:
+    """Whether the body of a 5xx says that the same request would fail again."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        told = body.decode('utf-8', 'replace')
+    return not _status_is_retryable(_SERVER_ERROR, told)
+
+
 @contextmanager
 def misuse_explained() -> Iterator[None]:
     """Misuse that is raised inside carries `.retryable`, as the errors of requests do."""
@@ -113,10 +123,15 @@ def explained(
         error.message = f'{error.message.rstrip(".")} ({endpoint.shown})'
         error.args = (error.message,)
     if isinstance(error, ModelHTTPError) and (hint := _hint(error, endpoint)) and hint not in str(error):
-        error.hint = f'{error.hint}. {hint}' if error.hint else hint
-        error.message = f'{error.message}. {hint}'
-        error.args = (error.message,)
+        add_hint(error, hint)
     return error
+
+
+def add_hint(error: ModelHTTPError, hint: str) -> None:
+    """Put `hint` behind the error's words."""
+    error.hint = f'{error.hint}. {hint}' if error.hint else hint
+    error.message = f'{error.message}. {hint}'
+    error.args = (error.message,)
 
 
 def _code_behind(error: BaseException) -> str | None:

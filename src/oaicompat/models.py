@@ -7,15 +7,17 @@ list tool returns, and the repair of what comes back. Each override calls `super
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
-from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -34,25 +36,30 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _details, _history, _urls
-from oaicompat._adapting import adapted
+from oaicompat._adapting import adapted, made_over
 from oaicompat._answers import (
     Answer,
     errors_explained,
     name_repairs,
     parent_profile,
+    see,
     taken_repairs,
     with_repairs,
     without_faults,
 )
+from oaicompat._client import adapting
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
+from oaicompat._lessons import together
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
-from oaicompat._sdk import RepairedStream, headers_of
+from oaicompat._requests import adapts
+from oaicompat._sdk import RepairedStream, headers_of, watch
 from oaicompat._toolcalls import WHOLE
+from oaicompat.discovery import ListedModel, listed_by, with_nearest
 from oaicompat.errors import misuse_explained
-from oaicompat.profile import CompatibleModelProfile, merged_over, pinned, pinned_profile, shown, split
+from oaicompat.profile import CompatibleModelProfile, merged_over, pin_of, pinned, shown, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
 
@@ -64,7 +71,6 @@ _RESOLVING = threading.RLock()
 class _Compatible(Model[AsyncOpenAI]):
     """What both models share; always stands in front of one of them."""
 
-    client: AsyncOpenAI
     _path = '/chat/completions'
 
     @misuse_explained()
@@ -108,6 +114,7 @@ class _Compatible(Model[AsyncOpenAI]):
         # Timeouts of a client that the caller made are the caller's.
         self._own_client = not isinstance(provider, Provider)
         self._resolved: tuple[int, Mapping[str, Any]] = _UNRESOLVED
+        self._news: Mapping[str, Any] = {}
         # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
         initialise = cast(Any, super().__init__)
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
@@ -141,22 +148,28 @@ class _Compatible(Model[AsyncOpenAI]):
     @override
     def profile(self) -> CompatibleModelProfile:  # the parent's is cached for good
         """The resolved profile: caller's over learned over server row over provider's."""
-        if (held := pinned_profile(self)) is not None:
-            return cast(CompatibleModelProfile, held)
+        if (pin := pin_of(self)) is not None:
+            return cast(CompatibleModelProfile, pin.profile)
         version, cached = self._resolved
         if version != self._endpoint.version:
             cached = self._resolve_profile()
         return cast(CompatibleModelProfile, cached)
 
-    def _resolve_profile(self) -> Mapping[str, Any]:
+    def _resolve_profile(self, news: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
+        """The profile anew; with `news`, for the request alone that has learned them."""
         # One at a time: the parent caches by name, and would give one thread what another began before a lesson.
         with _RESOLVING:
             while True:
-                version = self._endpoint.version
+                version, self._news = self._endpoint.version, news
                 self.__dict__.pop('profile', None)
-                self._resolved = (version, super().profile)
+                resolved = cast(Mapping[str, Any], super().profile)
+                self._news = {}
+                if news:
+                    self.__dict__.pop('profile', None)
+                    return resolved
+                self._resolved = (version, resolved)
                 if version == self._endpoint.version:
-                    return self._resolved[1]
+                    return resolved
 
     @override
     def _instance_profile_defaults(self, profile: ModelProfile) -> ModelProfile:
@@ -164,7 +177,9 @@ class _Compatible(Model[AsyncOpenAI]):
         ours = {} if _urls.is_openai(self._endpoint.url) else {'openai_chat_supports_multiple_system_messages': False}
         row = self._server.profile if self._server else {}
         profile = super()._instance_profile_defaults(profile)
-        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, row, self.learned)))
+        # Of tuples, what the row says and what was learned both count.
+        known = together(together(row, self.learned), self._news)
+        return merge_profile(*(cast(ModelProfile, layer) for layer in (ours, profile, known)))
 
     @override
     def prepare_messages(
@@ -172,25 +187,48 @@ class _Compatible(Model[AsyncOpenAI]):
     ) -> list[ModelMessage]:
         return super().prepare_messages(settled(messages, self.profile), model_request_parameters)
 
+    @property
+    def client(self) -> AsyncOpenAI:
+        """The client; while a request is made, one that sends what this server takes."""
+        client: AsyncOpenAI = cast(Any, super()).client
+        pin = pin_of(self)
+        if pin is None or not adapts(pin.profile):
+            return client
+        return adapting(client, partial(made_over, profile=pin.profile, fired=pin.fired))
+
+    async def list_models(self) -> list[ListedModel]:
+        """The models that the server says it has; see `oaicompat.list_models`.
+
+        Raises:
+            ModelAPIError: If there is no list in the answer, or no answer.
+        """
+        return await listed_by(self.client, self._endpoint, own_client=self._own_client)
+
     async def _repaired(
         self, create: Callable[..., Awaitable[Any]], messages: list[ModelMessage], stream: bool, settings: Any,
         parameters: Any, *, responses: bool = False,
     ) -> Any:  # fmt: skip
         """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
+        began = asyncio.get_running_loop().time()
 
         async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
             always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
             streamed = stream or (always and not responses)
-            facts = {'details': self._reads_details, 'own_client': self._own_client}
-            answer = Answer(self._endpoint, profile, settings, parameters, responses, names, **facts)
-            with pinned(self, profile):
+            with pinned(self, profile, names) as pin:
+                facts: Any = {'details': self._reads_details, 'own_client': self._own_client, 'began': began}
+                answer = Answer(self._endpoint, pin, settings, parameters, responses, **facts)
                 async with answer.deadline(stream=stream, streamed=streamed) as timed:
                     came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
                     return await answer.repaired(came, stream=stream)
 
-        return await adapted(
-            self._endpoint, send, lambda: self._settled_profile(messages, settings), lambda: self.profile
-        )
+        if self._own_client:
+            watch(self.client, see)
+        try:
+            return await adapted(self._endpoint, send, lambda news: self._settled_profile(messages, settings, news))
+        except ModelHTTPError as error:
+            if self.profile.get('compat_adapt', 'on') != 'off':
+                await with_nearest(error, self.client, self._endpoint)
+            raise
 
     def _recognised(self, response: Any) -> list[str]:
         """The repairs of an answer that came whole; what it shows of its server is remembered."""
@@ -198,10 +236,13 @@ class _Compatible(Model[AsyncOpenAI]):
         self._endpoint.recognise(build=build, timings=timings)
         return taken_repairs(response)
 
-    async def _settled_profile(self, messages: list[ModelMessage], settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The profile for one request, with `compat_tool_return` decided."""
+    async def _settled_profile(
+        self, messages: list[ModelMessage], settings: Mapping[str, Any], news: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """The profile for one request, with what it has learned and with `compat_tool_return` decided."""
         ask = partial(self._endpoint.form_for_lists, self.client, settings, lambda: self.profile)
-        return await _history.settled_profile(self.profile, messages, ask)
+        profile = self._resolve_profile(news) if news else self.profile
+        return await _history.settled_profile(profile, messages, ask)
 
 
 class OpenAICompatibleModel(_Compatible, OpenAIChatModel):

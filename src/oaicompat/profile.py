@@ -6,9 +6,10 @@ already, that key is the knob. Precedence: caller's profile, learned, server row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
@@ -16,6 +17,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
+from oaicompat._schemas import REWRITES
 from oaicompat._toolreturns import FORMS, ToolReturnForm
 
 __all__ = ('CompatibleModelProfile', 'ToolReturnForm')
@@ -75,6 +77,71 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     """`'alnum9'` sends each id of a tool call, and of its result, as nine letters or digits, for servers that take no
     others. Default: `'asis'`. Source: https://github.com/anomalyco/opencode/issues/1680."""
 
+    compat_search_refusals: bool
+    """Whether up to three other shapes are tried after a refusal that names nothing. Default: `True`."""
+
+    compat_omit: tuple[str, ...]
+    """Fields of the request body to leave out, such as `('stream_options', 'messages.name')`; a dotted path leads into
+    objects and through lists. Default: none."""
+
+    compat_named_tool_choice: bool
+    """Whether the server takes a `tool_choice` that names a tool; `False` sends `required` and that tool alone.
+    Default: `True`. Source: https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/670."""
+
+    compat_required_tool_choice: bool
+    """Whether the server takes `tool_choice: required`; `False` sends `auto` and the allowed tools alone. Default:
+    `True`. Source: https://github.com/cloudwego/eino/issues/994."""
+
+    compat_json_object: bool
+    """Whether the server takes `response_format: json_object`; `False` sends a schema of any object, or with
+    `compat_json_schema=False` says it in the prompt. Default: `True`. Source:
+    https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/307."""
+
+    compat_json_schema: bool
+    """Whether the server takes `response_format: json_schema`; `False` sends `json_object` and the schema as text.
+    Default: `True`. Source: https://github.com/llm-exe/llm-exe/issues/662."""
+
+    compat_schema: tuple[str, ...]
+    """Keywords of JSON Schema that the server refuses, and other rewrites of schemas; the page of knobs has all names.
+    Default: none. Source: https://github.com/zed-industries/zed/issues/44875."""
+
+    compat_assistant_content: Literal['parent', 'null', 'empty', 'omit']
+    """What an assistant message with tool calls and no text has for content: as pydantic-ai sends it, `null`, `''`, or
+    no field. Default: `'parent'`. Source: https://github.com/Portkey-AI/gateway/issues/995."""
+
+    compat_text_content: Literal['asis', 'string']
+    """`'string'` sends content that is a list of texts as one text. Default: `'asis'`. Source:
+    https://github.com/0x676e67/duckai/issues/16."""
+
+    compat_late_system: Literal['asis', 'lift', 'user']
+    """Where a system message goes that is not at the beginning: `'lift'` joins it to the one that is, `'user'` makes it
+    a user message. Default: `'asis'`. Source: https://github.com/openclaw/openclaw/issues/19386."""
+
+    compat_system: Literal['asis', 'user']
+    """`'user'` puts system messages in front of what the next user message says, for models without that role. Default:
+    `'asis'`. Source: https://github.com/volcengine/OpenViking/pull/628."""
+
+    compat_roles: Literal['asis', 'alternate']
+    """`'alternate'` makes one message of neighbours with one role, and lets a user begin. Default: `'asis'`. Source:
+    https://github.com/microsoft/autogen/issues/1037."""
+
+    compat_after_tool: Literal['asis', 'assistant']
+    """`'assistant'` puts an answer between a tool's result and a user message. Default: `'asis'`. Source:
+    https://github.com/NousResearch/hermes-agent/issues/20154."""
+
+    compat_last_message: Literal['asis', 'user']
+    """`'user'` lets a user message follow, where an answer would be the last one. Default: `'asis'`. Source:
+    https://github.com/ggml-org/llama.cpp/issues/20861."""
+
+    compat_tool_order: Literal['asis', 'paired']
+    """`'paired'` puts each result right behind its call. Default: `'asis'`. Source:
+    https://github.com/FoundationAgents/OpenManus/issues/744."""
+
+    compat_echo_reasoning: str
+    """How reasoning of earlier turns is sent back: `'auto'` as pydantic-ai does, `'never'`, or in the field of this
+    name, such as `'reasoning_content'`. Default: `'auto'`. Source: https://github.com/Kilo-Org/kilocode/issues/10375,
+    https://github.com/JohnnyZ93/oai-compatible-copilot/issues/215."""
+
     compat_connect_timeout: float
     """Seconds to wait for a connection. Default: 30 (pydantic-ai: 5). Not for a client of the caller's own."""
 
@@ -98,6 +165,22 @@ _VALUES: Mapping[str, tuple[str, ...] | type] = {
     'compat_answer_in_reasoning': bool,
     'compat_stream': ('asis', 'always'),
     'compat_tool_call_ids': ('asis', 'alnum9'),
+    'compat_search_refusals': bool,
+    'compat_omit': tuple,
+    'compat_named_tool_choice': bool,
+    'compat_required_tool_choice': bool,
+    'compat_json_object': bool,
+    'compat_json_schema': bool,
+    'compat_schema': tuple,
+    'compat_assistant_content': ('parent', 'null', 'empty', 'omit'),
+    'compat_text_content': ('asis', 'string'),
+    'compat_late_system': ('asis', 'lift', 'user'),
+    'compat_system': ('asis', 'user'),
+    'compat_roles': ('asis', 'alternate'),
+    'compat_after_tool': ('asis', 'assistant'),
+    'compat_last_message': ('asis', 'user'),
+    'compat_tool_order': ('asis', 'paired'),
+    'compat_echo_reasoning': str,
     'compat_connect_timeout': float,
     'compat_unary_timeout': float,
     'compat_idle_timeout': float,
@@ -183,12 +266,37 @@ def _check(key: str, value: Any) -> Any:
             value = 'on' if value else 'off'
         if value not in values:
             raise UserError(f'`{key}` is {value!r}; expected one of {", ".join(map(repr, values))}')
-    elif values is bool:
-        if not isinstance(value, bool):
-            raise UserError(f'`{key}` is {value!r}; expected true or false')
-    elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float('inf'):
-        raise UserError(f'`{key}` is {value!r}; expected a number of seconds above 0')
+        return value
+    if values is tuple:
+        return _names(key, value)
+    wanted, fine = _KINDS[values]
+    if not fine(value):
+        raise UserError(f'`{key}` is {value!r}; expected {wanted}')
     return value
+
+
+_KINDS: Mapping[type, tuple[str, Callable[[Any], bool]]] = {
+    bool: ('true or false', lambda value: isinstance(value, bool)),
+    str: ('a name', lambda value: isinstance(value, str) and value.isidentifier()),
+    float: (
+        'a number of seconds above 0',
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float('inf'),
+    ),
+}
+
+
+def _names(key: str, value: Any) -> tuple[str, ...]:
+    """The names that a knob lists; YAML gives a list."""
+    if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
+        raise UserError(f'`{key}` is {value!r}; expected a list of names')
+    names = tuple(value)
+    known = REWRITES if key == 'compat_schema' else None
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise UserError(f'`{key}` has {name!r}; expected a name')
+        if known is not None and name not in known:
+            raise UserError(f'`{key}` has {name!r}; expected some of {", ".join(known)}')
+    return names
 
 
 def _check_known(key: str) -> None:
@@ -206,21 +314,43 @@ def _boolean(key: str, value: Any) -> bool:
     return text == 'true'
 
 
-# The profile that the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
-_PINNED: ContextVar[tuple[object, Mapping[str, Any]] | None] = ContextVar('oaicompat_pinned_profile', default=None)
+@dataclass
+class Pin:
+    """What the request under way was begun with, so that a lesson learned meanwhile can't split it in two.
+
+    Attributes:
+        model: The model that makes it.
+        profile: The profile that it is made with.
+        fired: Names of the adaptations that changed it.
+        response: The newest HTTP response to it, if the client lets us see it.
+    """
+
+    model: object
+    profile: Mapping[str, Any]
+    fired: set[str] = field(default_factory=set)
+    response: Any = None
+
+
+_PINNED: ContextVar[Pin | None] = ContextVar('oaicompat_pinned', default=None)
 
 
 @contextmanager
-def pinned(model: object, profile: Mapping[str, Any]) -> Iterator[None]:
+def pinned(model: object, profile: Mapping[str, Any], fired: Iterable[str] = ()) -> Iterator[Pin]:
     """Hold `model` to `profile` meanwhile."""
-    token = _PINNED.set((model, profile))
+    pin = Pin(model, profile, set(fired))
+    token = _PINNED.set(pin)
     try:
-        yield
+        yield pin
     finally:
         _PINNED.reset(token)
 
 
-def pinned_profile(model: object) -> Mapping[str, Any] | None:
-    """The profile that `model` is held to, if it is."""
-    held = _PINNED.get()
-    return held[1] if held is not None and held[0] is model else None
+def pin_of(model: object) -> Pin | None:
+    """What `model` is held to, if it is."""
+    pin = _PINNED.get()
+    return pin if pin is not None and pin.model is model else None
+
+
+def current_pin() -> Pin | None:
+    """What the request under way is held to, if it is one of ours."""
+    return _PINNED.get()

@@ -1,37 +1,18 @@
 """The registry of repairs: for each name, what was seen in the wild, what is done, and why that is safe.
 
-`ModelResponse.provider_details['oaicompat']` lists the names that fired. The documentation's page is made from here.
+The rows about requests are in `_adaptations.py`. `ModelResponse.provider_details['oaicompat']` lists the names that
+fired. The documentation's page is made from here.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from oaicompat._adaptations import ADAPTATIONS
+from oaicompat._entry import GITHUB as _ISSUES
+from oaicompat._entry import Repair
 
-_ISSUES = 'https://github.com/'
+__all__ = ('REPAIRS', 'Repair')
 
-
-class Repair(NamedTuple):
-    """One repair.
-
-    Attributes:
-        name: Its stable name.
-        seen: What servers send, and a link to where that was reported.
-        done: What is made of it.
-        safe: Why nothing right can be spoiled.
-    """
-
-    name: str
-    seen: str
-    done: str
-    safe: str
-
-    @property
-    def kind(self) -> str:
-        """What is sent, without the link."""
-        return self.seen.partition(f' ({_ISSUES}')[0]
-
-
-REPAIRS: tuple[Repair, ...] = (
+_ANSWERS: tuple[Repair, ...] = (
     Repair(
         'choices.merged',
         f'The text in one choice, the call in another ({_ISSUES}BerriAI/litellm/pull/33931).',
@@ -53,8 +34,15 @@ REPAIRS: tuple[Repair, ...] = (
     Repair(
         'chunk.message',
         f'A whole `message` where a stream has a `delta` ({_ISSUES}anomalyco/opencode/issues/40454).',
-        'The message is read as the delta.',
-        'Only where there is no delta; a running total beside a delta is ignored.',
+        'What it says beyond the text, the reasoning and the calls so far is read as the delta.',
+        'Only where the delta is empty; where deltas told the text, a message that says it in other words adds none.',
+    ),
+    Repair(
+        'content.cumulative',
+        'Responses API: each delta of a text repeats all before, as the whole text at its end shows '
+        f'({_ISSUES}QwenLM/qwen-code/pull/3896).',
+        'Only what is new counts.',
+        'Only where the whole text says so: a text may well repeat itself.',
     ),
     Repair(
         'content.not_a_list',
@@ -72,7 +60,7 @@ REPAIRS: tuple[Repair, ...] = (
         'content.split_character',
         'A character as two escapes, one in each of two chunks, or half of one alone '
         f'({_ISSUES}elie222/rakazo/issues/416).',
-        'The halves are joined; a half alone becomes U+FFFD.',
+        'The halves are joined; a half alone becomes U+FFFD. In text, reasoning, details, refusals and calls alike.',
         'Half a character is no text: it could not be sent back.',
     ),
     Repair(
@@ -123,8 +111,10 @@ REPAIRS: tuple[Repair, ...] = (
         'reasoning.details',
         'Reasoning as a list of objects, `reasoning_details`, that the server wants back as it was '
         f'({_ISSUES}lidge-jun/opencodex/pull/3132).',
-        'Its text is shown as reasoning; the list is kept in `ThinkingPart.provider_details` and sent back for it.',
-        'Sent back only to the provider that it came from, and only where reasoning is sent back at all.',
+        'Its text is shown as reasoning; the list is kept in `ThinkingPart.provider_details` and sent back for it. '
+        'In a stream, fragments are joined; those that repeat all before, word for word, are running totals.',
+        'Sent back only to the provider that it came from, and only where reasoning is sent back at all. Another id, '
+        'or other encrypted data, is another detail. What may be either, such as `1`, `10`, is increments.',
     ),
     Repair(
         'reasoning.field',
@@ -132,18 +122,6 @@ REPAIRS: tuple[Repair, ...] = (
         f'({_ISSUES}vllm-project/vllm/issues/27755).',
         'Its text is moved to the field that is read.',
         'Only where that field is empty.',
-    ),
-    Repair(
-        'request.stream',
-        f'A server that only streams ({_ISSUES}FoundationAgents/OpenManus/issues/330).',
-        'The answer is streamed and put together.',
-        'Only with `compat_stream`, or after a refusal that said so.',
-    ),
-    Repair(
-        'request.tool_return',
-        f'A server that refuses a list as the content of a tool message ({_ISSUES}vllm-project/vllm/issues/39614).',
-        'The texts of the list are joined, and the request is sent again.',
-        'Only after a refusal that named that shape; remembered for this model.',
     ),
     Repair(
         'responses.event',
@@ -201,8 +179,9 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair(
         'sse.glued_values',
-        f'Several JSON objects in one event ({_ISSUES}openai/openai-python/issues/663).',
-        'They are read one after the other.',
+        'Several JSON objects in one event, or something behind a whole answer '
+        f'({_ISSUES}openai/openai-python/issues/663).',
+        'They are read one after the other; of whole answers the first counts.',
         'An event with one object is read as ever.',
     ),
     Repair(
@@ -267,9 +246,9 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair(
         'tool_call.arguments',
-        f'Arguments as an object, missing, encoded twice, in a code fence, with markers behind them, or almost JSON '
-        f'({_ISSUES}NousResearch/hermes-agent/pull/1440).',
-        'The JSON object that they were.',
+        'Arguments as an object, missing, encoded twice, in a code fence, with markers behind them, or almost JSON, '
+        f'such as with NaN ({_ISSUES}NousResearch/hermes-agent/pull/1440).',
+        'The JSON object that they were; a number that JSON does not have is null, as in JavaScript.',
         'A valid object is never touched, nothing is invented, and what stays unreadable stays as it is.',
     ),
     Repair(
@@ -355,7 +334,9 @@ REPAIRS: tuple[Repair, ...] = (
         'usage.cumulative',
         f'A running total in every chunk ({_ISSUES}cline/cline/pull/11304).',
         'The last one counts.',
-        'A total that comes once is counted once.',
+        'A total that comes once is counted once; counts without a prompt behind one with it are increments.',
     ),
 )
-"""All repairs, by name."""
+
+REPAIRS: tuple[Repair, ...] = tuple(sorted((*_ANSWERS, *ADAPTATIONS)))
+"""All repairs of answers and adaptations of requests, by name."""

@@ -18,10 +18,12 @@ from pydantic_ai.settings import ModelSettings
 
 from oaicompat import (
     CompatibleModelProfile,
+    ListedModel,
     OpenAICompatibleModel,
     OpenAICompatibleResponsesModel,
     Server,
     infer_model,
+    list_models,
     register_server,
 )
 from oaicompat.config import FallbackModelConfig, StringModelConfig, load_models
@@ -86,6 +88,22 @@ register_server(Server(prefix='acme', base_url='https://llm.acme.test/v1', key_v
 register_server(Server(prefix='acme', kind='local', profile=knobs, headers={'x-made-up': 'yes'}))
 Server('acme')  # type: ignore[call-arg]
 Server(prefix='acme', kind='made-up')  # type: ignore[arg-type]
+
+# Discovery
+
+
+async def discover() -> None:
+    assert_type(await list_models(), list[ListedModel])
+    assert_type(await list_models('lm-studio'), list[ListedModel])
+    await list_models(base_url='http://localhost:1234/v1', api_key=None)
+    await list_models(provider=OpenAIProvider(api_key='key'))
+    await list_models(5)  # type: ignore[arg-type]
+    [listed] = await list_models('vllm', base_url='http://gpu-box.lan:8000')
+    assert_type(listed.id, str)
+    assert_type(listed.context_window, int | None)
+    assert_type(listed.owned_by, str | None)
+    listed.id = 'made-up'  # type: ignore[misc]
+
 
 # Config
 

@@ -14,7 +14,8 @@ from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.models.openai import OpenAIChatModel
 
 from oaicompat import _urls
-from oaicompat._sdk import post_json, record_bodies
+from oaicompat._client import post_json
+from oaicompat._sdk import record_bodies
 from oaicompat.models import OpenAICompatibleModel
 from oaicompat.routing import build_string
 

@@ -1,0 +1,101 @@
+"""The client: what is asked of it beside pydantic-ai's own requests, and bodies made over on their way out.
+
+By the SDK's public methods alone; `_sdk.py` knows its internals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+from openai import APIStatusError, APITimeoutError, AsyncOpenAI, NotGiven, Omit, OpenAIError
+from typing_extensions import override
+
+_ASKING_TIMEOUT = 10.0
+"""Seconds to wait for an answer that takes no inference."""
+
+
+Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Makes of the JSON body of a request the one to send; the body itself where nothing changes."""
+
+_OPTIONS = ('extra_headers', 'extra_query', 'timeout')  # of the SDK's `create` methods; in no body
+_FIRST = ('model', 'stream', 'messages', 'input')  # what the SDK itself reads
+
+
+class _Adapted:
+    """`inner`, of which each `create` sends the body that `adapt` makes; everything else is `inner`'s own.
+
+    Stands for a client, and for the resources that lead from there to `create`.
+    """
+
+    def __init__(self, inner: Any, adapt: Adapt) -> None:
+        self._inner, self._adapt = inner, adapt
+
+    @property  # type: ignore[misc]
+    @override
+    def __class__(self) -> type[Any]:  # pydantic-ai asks whether it is Azure's
+        kind: type[Any] = type(self._inner)
+        return kind
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        return _Adapted(value, self._adapt) if name in ('chat', 'completions', 'responses') else value
+
+    def with_options(self, **options: Any) -> Any:
+        return _Adapted(self._inner.with_options(**options), self._adapt)
+
+    async def create(self, **arguments: Any) -> Any:
+        options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
+        extra = arguments.pop('extra_body', None) or {}
+        body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
+        adapted = self._adapt(body)
+        if adapted is body:
+            return await self._inner.create(**arguments, **options, extra_body=extra or None)
+        named = {key: adapted[key] for key in _FIRST if key in adapted}
+        rest = {key: value for key, value in adapted.items() if key not in named}
+        return await self._inner.create(**named, **options, extra_body=rest)
+
+
+def adapting(client: AsyncOpenAI, adapt: Adapt) -> AsyncOpenAI:
+    """`client`, with every body that its `create` methods send made over by `adapt`."""
+    return cast(AsyncOpenAI, _Adapted(client, adapt))
+
+
+class Asked(NamedTuple):
+    """What a server answered to a question beside the API.
+
+    Attributes:
+        value: The JSON value, or `None` where there was none.
+        final: Whether asking again would give the same.
+    """
+
+    value: object
+    final: bool
+
+
+_SETTLED = frozenset({400, 404, 405, 410, 500, 501})  # 500: the template itself failed
+
+
+async def post_json(
+    client: AsyncOpenAI, url: str, body: Mapping[str, Any], settings: Mapping[str, Any] | None = None
+) -> Asked:
+    """What `url` answers to `body`; no retries, no exceptions.
+
+    Args:
+        client: Whose credentials and connections to use.
+        url: An absolute URL on the client's own server.
+        body: Sent as JSON.
+        settings: The model settings of the request at hand: its headers go along, its timeout holds.
+    """
+    settings = settings or {}
+    given = settings.get('timeout')
+    seconds = min(_ASKING_TIMEOUT, given) if isinstance(given, int | float) else _ASKING_TIMEOUT
+    options: Any = {'max_retries': 0, 'timeout': seconds, 'headers': settings.get('extra_headers') or {}}
+    try:
+        return Asked(await client.post(url, cast_to=object, body=body, options=options), final=True)
+    except APITimeoutError:
+        return Asked(None, final=True)  # a template takes no time: nobody is going to answer
+    except APIStatusError as error:
+        return Asked(None, final=error.status_code in _SETTLED)
+    except (OpenAIError, ValueError) as error:
+        return Asked(None, final=isinstance(error, ValueError))

@@ -1,0 +1,128 @@
+"""Fields that a refusal names: what the server does not know or take, and what the request can do without.
+
+By the name, not by the words alone: a name counts only where the body that was sent has it. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oaicompat._shapes import has_field
+
+_NAME = r'[\\"\'`\u201c\u2018]*(?P<name>[A-Za-z_][\w.\[\]-]*)[\\"\'`\u201d\u2019]*'
+_FIELD = r'(?:request )?(?:argument|parameter|param|field|propert(?:y|ies)|key|name|input|option)s?'
+_OTHER = _NAME.replace('name', 'other')
+_IS = (
+    r'(?:is|are) (?:unsupported|deprecated|not (?:\w+ )?'
+    r'(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed))'
+)
+_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # pydantic, in JSON or in its text: the field in front
+        rf'^{_NAME}: (?:extra (?:inputs|fields) (?:are )?not permitted|unexpected keyword|additional properties)',
+        (
+            rf'(?:unknown|unsupported|unrecogni[sz]ed|unexpected|invalid|extra) {_FIELD}'
+            rf'(?: supplied| name| found| in request)?[: ]+{_NAME}'
+        ),
+        (
+            rf'(?:not support|unsupported|not allow|not accept)\w*(?: the)?(?: {_FIELD})?:? {_NAME}(?!\w)'
+            r'(?: (?:parameter|field|argument))?\W*$'
+        ),
+        rf'not support {_FIELD}:? [\[{{]*{_NAME}',
+        rf'additional properties are not allowed \({_NAME}',
+        rf'propert(?:y|ies) {_NAME} {_IS}',
+        rf'(?:^|[\s:(\[]){_NAME}(?: (?:parameter|field|argument|option))? {_IS}',
+        rf'{_NAME}(?: `[^`]*`)? is not available',
+        rf'{_NAME} does not support .{{1,40}}? with this model',
+        rf'invalid {_NAME}: only \S+ is allowed',
+        rf'{_NAME.replace("[A-Za-z_][", "(?:reasoning_?effort|verbosity|service_?tier)[")} must be one of',
+        rf'{_OTHER} and {_NAME} cannot (?:both )?be',
+        rf'{_NAME} (?:parameter )?is only allowed when',
+        rf'cannot specify both {_OTHER} and {_NAME}',
+        # Zhipu: illegal, wrong, not supported
+        rf'{_NAME}\s?\u53c2\u6570(?:\u975e\u6cd5|\u9519\u8bef|\u4e0d\u652f\u6301)',
+    )
+)
+# What a request says: it can't be left out, only said in another way.
+_ESSENTIAL = frozenset({
+    'model', 'messages', 'input', 'instructions', 'prompt', 'stream', 'tools', 'tool_choice', 'functions',
+    'function_call', 'response_format', 'text', 'n', 'max_tokens', 'max_completion_tokens', 'max_output_tokens',
+    'modalities', 'audio', 'previous_response_id', 'conversation', 'background', 'moderation', 'web_search_options',
+})  # fmt: skip
+# The same within messages, tools and formats, by the last step of a path or by any.
+_SAID = frozenset({
+    'role', 'content', 'type', 'text', 'tool_calls', 'tool_call_id', 'call_id', 'function', 'function_call',
+    'arguments', 'output', 'summary', 'refusal', 'image_url', 'input_audio', 'file', 'file_data', 'file_id', 'file_url',
+    'filename', 'data', 'format', 'url', 'description',
+})  # fmt: skip
+_SCHEMAS = frozenset({'parameters', 'input_schema', 'schema', 'json_schema', 'definition', 'grammar'})
+_HOLDERS = frozenset({'messages', 'input', 'tools', 'functions', 'response_format', 'text'})
+_CAMEL = re.compile(r'(?<=[a-z0-9])(?=[A-Z])')
+_STEP = re.compile(r'[.\[\]]+')
+_UNION_STEP = re.compile(r'^(?:\d+|assistant|user|system|tool|developer|function-.*|typed-dict|body)$')
+
+
+# What a value may be is the caller's to know.
+_VALUE = re.compile(
+    r'between|\brange\b|at most|at least|less than|greater than|maximum|minimum|too (?:large|small|long)|[<>]='
+    r'|out of bounds|must not|valid (?:number|integer|string|boolean|list|dict)'
+    r'|(?:must|should|allowed to|supposed to) (?:not )?be (?:an? |in |non|positive|negative|greater|true|false)'
+    r'|expected (?:an? )?\w+,? (?:but )?(?:got|received|found)'
+    r'|not (?:\w+ )?(?:supported|allowed|accepted) (?:as|to be)\b',
+    re.IGNORECASE,
+)
+
+
+def omitted(complaint: str, sent: Mapping[str, Any]) -> tuple[str, ...]:
+    """The dotted paths of what `complaint` refuses by name, as far as `sent` has it and can do without."""
+    found: dict[str, None] = {}
+    for name in _named(complaint):
+        path = _path(name)
+        if path and not _is_essential(path, sent) and has_field(sent, path.split('.')):
+            found[path] = None
+    return tuple(found)
+
+
+def _is_essential(path: str, sent: Mapping[str, Any]) -> bool:
+    if path == 'tool_choice':
+        # To let the model choose is what a request without the field says.
+        return sent.get(path) != 'auto'
+    holder, *inner = path.split('.')
+    if not inner or holder not in _HOLDERS:
+        return path in _ESSENTIAL
+    *above, last = inner
+    if last == 'strict':
+        return False
+    # The name of a speaker can be spared, that of a tool can't.
+    return last in _SAID or bool(_SCHEMAS & set(inner)) or (last == 'name' and (bool(above) or holder != 'messages'))
+
+
+def _named(complaint: str) -> Iterator[str]:
+    for line in complaint.split('\n'):
+        # Google says with `at` that something inside of a schema is meant.
+        if re.search(r"\bat '(?:tools|generation_config)", line) or _VALUE.search(line):
+            continue
+        for pattern in _PATTERNS:
+            for found in pattern.finditer(line):
+                yield found['name']
+        yield from _listed(line)
+
+
+def _listed(line: str) -> Iterator[str]:
+    """The further names of a list, as LiteLLM says them: `does not support parameters: ['a', 'b']`."""
+    found = re.search(r'not support parameters?: ([\[{].*?[\]}])', line)
+    yield from re.findall(r"['\"](\w+)['\"]", found[1]) if found else ()
+
+
+def _path(name: str) -> str:
+    """A name as the path of a field in a body: without indexes and without the steps that a validator adds."""
+    given = [step for step in _STEP.split(name) if step]
+    # `user` is also a field.
+    steps = [step for step in given if not _UNION_STEP.match(step)] or given[-1:]
+    if name.startswith(('messages', 'tools')) and not steps[1:]:
+        return steps[0] if steps else ''
+    path = '.'.join(_CAMEL.sub('_', step).lower() if step != steps[0] or '_' not in step else step for step in steps)
+    return path.removeprefix('body.')

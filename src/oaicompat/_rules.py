@@ -1,0 +1,240 @@
+"""Rules: which complaint is about which shape. One row for each shape that servers refuse. Pure data.
+
+`_teachings.py` says what a row teaches, and `_requests.py` changes the shape. Each row links where such a refusal was
+seen; `tests/refusals.jsonl` holds what servers said. `CALLERS_FAULT` and `VAGUE` know the refusals that teach nothing,
+and those that name nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oaicompat import _teachings
+from oaicompat._teachings import UNKNOWN, Delta, Refusal
+
+REFUSED = frozenset({400, 422})
+"""HTTP statuses of a request that the server will not take as it is."""
+
+_TEMPLATE_STATUSES = REFUSED | {500}  # llama.cpp and what is built on it
+_ROUTER_STATUSES = REFUSED | {404, 500, 501}  # OpenRouter; vLLM's Responses API
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table.
+
+    Attributes:
+        name: Stable name of the adaptation.
+        complaint: Matches one complaint of the error body.
+        teaches: The profile keys to set, or `None` where the body does not use the refused shape.
+        evidence: Where such a refusal was seen.
+        statuses: HTTP statuses that it comes with.
+    """
+
+    name: str
+    complaint: re.Pattern[str]
+    teaches: Callable[[Refusal], Delta | None]
+    evidence: str
+    statuses: frozenset[int] = REFUSED
+
+
+def _any(*words: str) -> re.Pattern[str]:
+    return re.compile('|'.join(words), re.IGNORECASE | re.DOTALL)
+
+
+_LIST_REFUSED = _any(
+    r'sequence, expected (?:a )?string',  # serde: DeepSeek
+    r'must be (?:a )?string',  # Groq, DashScope
+    r'should be a valid string|str type expected',  # pydantic: SiliconFlow, Fireworks, gateways
+    r'expected (?:a )?string,? (?:but )?(?:got|received|found) (?:an? )?(?:array|list|sequence)',  # OpenAI, zod
+    r'(?:array|list|sequence)\b.* (?:where|when) (?:a )?string',
+    r'is not of type .?string',  # JSON Schema
+    r'cannot unmarshal array into Go .*string',  # Ollama and other Go servers
+    r'java\.lang\.String.*(?:START_ARRAY|Array value)',  # Jackson
+    r'content(?:\[0\])?\.type type error',  # Z.ai
+    r'^invalid message content$',
+)
+_GITHUB = 'https://github.com/'
+
+# The first row that teaches anything counts, so the particular stand in front of the general.
+RULES: tuple[Rule, ...] = (
+    Rule(
+        'request.stream',
+        _any(
+            r'only supports? (?:the )?stream|stream\W{0,3} (?:must|has to|should) be.{0,12}true|requires? stream\w*',
+            r'non-?stream\w* .{0,40}(?:not|un)\s?supported|not support.{0,20}non-?stream',
+        ),
+        _teachings.stream,
+        f'{_GITHUB}FoundationAgents/OpenManus/issues/330',  # DashScope
+    ),
+    Rule(
+        'request.tool_call_ids',
+        _any(
+            r'tool call id was\b.*\b(?:must be|length)',
+            r'(?:tool_calls\[\d+\]\.id|call_id)\W.*(?:too long|maximum length|pattern|length of)',
+        ),
+        _teachings.call_ids,
+        f'{_GITHUB}anomalyco/opencode/issues/1680',  # Mistral; OpenAI takes 40 characters, on /responses 64
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.reasoning',
+        _any(r'(?:must be passed back|is missing in assistant|must (?:contain|include|have).*reasoning)'),
+        _teachings.echo_demanded,
+        f'{_GITHUB}JohnnyZ93/oai-compatible-copilot/issues/215',  # DeepSeek, Kimi
+    ),
+    Rule(
+        'request.reasoning',
+        _any(rf'(?:reasoning|thinking)\w*\b.*(?:{UNKNOWN})'),
+        _teachings.echo,
+        f'{_GITHUB}Kilo-Org/kilocode/issues/10375',  # Cerebras; Groq, Mistral
+    ),
+    Rule(
+        'request.tool_choice',
+        _any('tool[ _]?choice'),
+        _teachings.tool_choice,
+        f'{_GITHUB}lmstudio-ai/lmstudio-bug-tracker/issues/670',
+        _ROUTER_STATUSES,
+    ),
+    Rule(
+        'request.schema',
+        _any('.'),
+        _teachings.schema,
+        f'{_GITHUB}zed-industries/zed/issues/44875',
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.output_format',
+        _any(r'response[_ ]format', 'json_schema', 'json_object', 'json mode', r'text\.format'),
+        _teachings.output_format,
+        f'{_GITHUB}lmstudio-ai/lmstudio-bug-tracker/issues/307',
+    ),
+    Rule(
+        'request.strict',
+        _any(rf'\bstrict\b.*(?:{UNKNOWN})', 'unknown.*strict', r"invalid value for parameter 'tools'"),
+        _teachings.strict,
+        f'{_GITHUB}OpenCoworkAI/open-cowork/issues/232',
+    ),
+    Rule(
+        'request.max_tokens',
+        _any('max_completion_tokens|max_tokens'),
+        _teachings.token_limit,
+        f'{_GITHUB}voideditor/void/issues/128',
+    ),
+    Rule(
+        'request.system',
+        _any(
+            r'(?:developer|system) (?:instruction|role|message)s?\b.{0,30}not (?:enabled|support|allow|avail)',
+            r'invalid message role: system|system role|role \W*system\W* (?:is )?(?:not|un)',
+        ),
+        _teachings.no_system,
+        f'{_GITHUB}BigPizzaV3/CodexPlusPlus/issues/267',  # MiniMax; Gemma
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.system',
+        _any(r'\bdeveloper\b', r'unexpected message role'),
+        _teachings.developer,
+        f'{_GITHUB}lobehub/lobehub/issues/5704',
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.system',
+        _any(
+            r'system message.{0,30}(?:at the beginning|first|beginnin)',
+            r'unexpected role \W*system|invalid chat setting',
+        ),
+        _teachings.late_system,
+        f'{_GITHUB}openclaw/openclaw/issues/19386',
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.roles',
+        _any(r'role\w*.{0,60}alternat', r'alternat.{0,30}roles?'),
+        _teachings.roles,
+        f'{_GITHUB}microsoft/autogen/issues/1037',
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.roles',
+        _any(r"unexpected role \W*user\W* after role \W*tool"),
+        _teachings.after_tool,
+        f'{_GITHUB}NousResearch/hermes-agent/issues/20154',
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.roles',
+        _any(r'last role', r'must end with a user', 'prefill', r'assistant messages? at the end', r'last message must'),
+        _teachings.last_message,
+        f'{_GITHUB}ggml-org/llama.cpp/issues/20861',
+    ),
+    Rule(
+        'request.roles',
+        _any(r'must be followed by tool messages', r'must be a response to a prece', r'no previous assistant message',
+             r'unexpected role \S*tool'),
+        _teachings.tool_order,
+        f'{_GITHUB}FoundationAgents/OpenManus/issues/744',
+        _TEMPLATE_STATUSES,
+    ),
+    Rule(
+        'request.roles',
+        _any('function call turn comes immediately after'),
+        _teachings.call_order,
+        f'{_GITHUB}google-gemini/gemini-cli/issues/11814',
+    ),
+    Rule(
+        'request.assistant_content',
+        _any(
+            r'content\b.{0,60}(?:null|nil\b|none\b|empty|missing|non-empty|at least one|at least 1)',
+            r'missing field \W*content', r"'assistant' must not be empty",
+            r'content\b.{0,40}(?:input should be a valid (?:string|list)|field required)',
+        ),
+        _teachings.assistant_content,
+        f'{_GITHUB}Portkey-AI/gateway/issues/995',
+    ),
+    Rule(
+        'request.tool_return',
+        _LIST_REFUSED,
+        _teachings.list_results,
+        f'{_GITHUB}lastmile-ai/mcp-agent/issues/25',
+    ),
+    Rule(
+        'request.content',
+        _LIST_REFUSED,
+        _teachings.list_contents,
+        f'{_GITHUB}0x676e67/duckai/issues/16',
+    ),
+    Rule(
+        'request.omit',
+        _any('.'),
+        _teachings.omit,
+        f'{_GITHUB}dnakov/anon-kode/issues/53',
+        _ROUTER_STATUSES,
+    ),
+)  # fmt: skip
+
+CALLERS_FAULT = _any(
+    r'context[ _](?:length|window)\b|maximum (?:context|number of tokens)|(?:prompt|input) is too long',
+    r'content (?:management )?polic|inappropriate content|content exists risk|data.?inspection',
+    r'safety (?:system|filter)',
+    r'\bmodel\b.{0,80}(?:not exist|not found|is not a valid model)|unknown model|invalid model',
+    r'api[ _-]?key (?:not|is|invalid)|(?:invalid|incorrect|missing) api[ _-]?key|unauthori[sz]ed',
+    r'credit balance|insufficient (?:credit|quota|balance|fund)|exceeded your (?:current )?quota|arrear',
+    r'image input|image_url|at most \d+ images?|unsupported image|reserved keyword',
+)
+"""Complaints that no other shape of the same request answers."""
+
+VAGUE = _any(
+    r'^\W*(?:error from provider\b[^:]{0,60}:\s*)?(?:litellm\.\w+: )?(?:'
+    r'upstream (?:request|server)? ?(?:failed|error)|provider returned error|all target providers failed|bad request'
+    r'|invalid (?:request|params?|parameters?|arguments?)(?: error)?(?:,? (?:trace_id\b|invalid chat setting).*)?'
+    r'|the parameter is invalid|param incorrect|the messages parameter is illegal|unprocessable entity|request failed'
+    r'|one or more parameters specified in the request are not valid'
+    r'|no endpoints found that can handle the requested parameters'
+    r'|validation (?:error|failed)|(?:400|422)\b.{0,20}|error|failed'
+    r'|messages ?\u53c2\u6570\u975e\u6cd5|api ?\u8c03\u7528\u53c2\u6570\u6709\u8bef'  # Zhipu: illegal, wrong
+    r')(?:[.,\s\uff0c\u3002]+(?:please check|request id|to learn more|\u8bf7\u68c0\u67e5).*)?\W*$',
+)
+"""Complaints that name nothing."""
