@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Set
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Set
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,48 +18,34 @@ from openai import APIConnectionError, APIError, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from opentelemetry import trace
-from pydantic import ValidationError
 from pydantic_ai import _model_errors
 from pydantic_ai.exceptions import (
     ModelAPIError,
     ModelConnectionError,
     ModelHTTPError,
     ModelTimeoutError,
-    UnexpectedModelBehavior,
 )
-from pydantic_ai.messages import ModelResponse
-from pydantic_ai.models import ModelRequestParameters, StreamedResponse
+from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import _urls
-from oaicompat._completion import completion_in, fold, pruned, repair_completion
+from oaicompat._client import as_answer, as_completion, as_response, is_connecting, request_timeout
+from oaicompat._completion import completion_in, fold, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import lessons
+from oaicompat._mapping import CARRIED, tags_of
 from oaicompat._recovery import TextCalls, rejected_text
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
-from oaicompat._sdk import (
-    RepairedStream,
-    as_answer,
-    as_completion,
-    as_response,
-    is_connecting,
-    request_timeout,
-    retry_never,
-)
+from oaicompat._sdk import RepairedStream, retry_never
 from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, repaired_fault, response_fault
-from oaicompat._thinking import KNOWN_TAGS, Tags
 from oaicompat.errors import explained, is_hopeless, wrong_url
 from oaicompat.profile import Pin, current_pin
 from oaicompat.repairs import REPAIRS as _ALL
 
 logger = logging.getLogger('oaicompat')
 
-REPAIRS = 'oaicompat'
-"""Key of `ModelResponse.provider_details`: the names of the repairs that were made."""
-
-_CARRIED = 'oaicompat_repairs'
 _REGISTRY = {repair.name: repair for repair in _ALL}
 
 
@@ -202,7 +188,7 @@ class Answer:
             return came
         self._log(repairs)
         made = as_response if self.responses else as_completion
-        return made({**fixed, _CARRIED: sorted(repairs | self.adapted)})
+        return made({**fixed, CARRIED: sorted(repairs | self.adapted)})
 
     def _wire(self, came: ChatCompletion | Response | str) -> dict[str, Any] | ChatCompletion | Response | str:
         """`came`, or in strict reading what it was made of, since the SDK makes numbers of texts."""
@@ -257,7 +243,7 @@ class Answer:
         except APIError as error:  # by compat_repair='strict'
             raise explained(ModelAPIError(self.endpoint.model, error.message), self.endpoint) from error
         self._log(stream.repairs)
-        return as_completion({**repaired, _CARRIED: sorted({*stream.repairs, *self.adapted, 'request.stream'})})
+        return as_completion({**repaired, CARRIED: sorted({*stream.repairs, *self.adapted, 'request.stream'})})
 
     def _error(self, failure: FailureError, came: object, *, in_stream: bool = False) -> ModelAPIError:
         """The error that the same failure would be with a status of its own."""
@@ -292,7 +278,7 @@ class Answer:
         return Context(
             model=self.endpoint.model,
             schemas={name: tool.parameters_json_schema for name, tool in self.parameters.tool_defs.items()},
-            tags=_tags(profile, self.endpoint),
+            tags=tags_of(profile, self.endpoint),
             closing_only=bool(profile.get('compat_start_with_reasoning')),
             answer_in_reasoning=bool(profile.get('compat_answer_in_reasoning')),
             alternatives=isinstance(several, int) and several > 1,
@@ -306,82 +292,6 @@ def _no_call_was_wanted(settings: Mapping[str, Any]) -> bool:
     extra = settings.get('extra_body')
     chosen = extra.get('tool_choice') if isinstance(extra, Mapping) else None
     return 'none' in (settings.get('tool_choice'), chosen)
-
-
-def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:
-    default = 'parent' if _urls.is_openai(endpoint.url) else 'ours'
-    return 'parent' if profile.get('compat_repair') == 'off' else profile.get('compat_reasoning_tags', default)
-
-
-def _tags(profile: Profile, endpoint: Endpoint) -> tuple[Tags, ...]:
-    own = profile.get('thinking_tags', KNOWN_TAGS[0])
-    if own is None or _whose_tags(profile, endpoint) != 'ours':
-        return ()
-    return tuple(dict.fromkeys([(own[0], own[1]), *KNOWN_TAGS]))
-
-
-def parent_profile(profile: Profile, endpoint: Endpoint) -> Any:
-    """`profile` as the parent maps an answer with: without its own search for tags where that is not wanted."""
-    return profile if _whose_tags(profile, endpoint) == 'parent' else {**profile, 'thinking_tags': _NO_TAGS}
-
-
-# A pair that no text has: the parent's mapping of whole answers needs one.
-_NO_TAGS = ('\x00oaicompat', '\x00/oaicompat')
-
-
-def without_faults(response: Any, error: UnexpectedModelBehavior, endpoint: Endpoint, repairs: list[str]) -> Any:
-    """The completion without the optional fields that pydantic-ai could not read.
-
-    Raises:
-        ModelAPIError: If it could not read what an answer needs.
-        UnexpectedModelBehavior: `error` itself, if nothing was repaired: a subclass of pydantic-ai's asks for more.
-    """
-    cause = error.__cause__
-    faults = [fault['loc'] for fault in cause.errors()] if isinstance(cause, ValidationError) else [()]
-    body = pruned(response.model_dump(exclude_unset=True, warnings=False), faults) if cause is not None else None
-    if body is not None:
-        repairs.append('envelope.types')
-        return as_completion(body)
-    if not repairs:
-        raise error
-    raise explained(ModelAPIError(endpoint.model, str(error)), endpoint) from error
-
-
-def taken_repairs(response: object) -> list[str]:
-    """The names that `Answer` put on a completion, taken off it."""
-    extra = getattr(response, 'model_extra', None)
-    return list(extra.pop(_CARRIED, ())) if isinstance(extra, dict) else []
-
-
-def with_repairs(response: ModelResponse, repairs: Iterable[str]) -> ModelResponse:
-    """`response` with the names of the repairs that were made, if there are any."""
-    name_repairs(response, repairs)
-    return response
-
-
-def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str]) -> None:
-    """List the repairs that were made in the answer's provider details, if there are any."""
-    if names := sorted(repairs):
-        answer.provider_details = {**(answer.provider_details or {}), REPAIRS: names}
-
-
-@contextmanager
-def errors_explained(
-    endpoint: Endpoint, *, repairing: bool = True, headers: Mapping[str, str] | None = None
-) -> Iterator[None]:
-    """What is raised inside carries what else the server said; if `repairing`, what could not be read is typed.
-
-    `headers` are those of the answer that is read.
-    """
-    try:
-        yield
-    except ModelAPIError as error:
-        raise explained(error, endpoint, headers=headers)  # noqa: B904  # it keeps its own cause
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        if not repairing:
-            raise
-        # Something in the answer that neither our repairs nor pydantic-ai know.
-        raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
 
 
 async def _done(value: Any) -> Any:

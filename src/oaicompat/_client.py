@@ -1,14 +1,26 @@
-"""The client: what is asked of it beside pydantic-ai's own requests, and bodies made over on their way out.
+"""The client: what is asked of it beside pydantic-ai's own requests, bodies made over on their way out, its values.
 
 By the SDK's public methods alone; `_sdk.py` knows its internals.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-from openai import APIStatusError, APITimeoutError, AsyncOpenAI, NotGiven, Omit, OpenAIError
+from openai import (
+    APIStatusError,
+    APITimeoutError,
+    AsyncOpenAI,
+    AsyncStream,
+    NotGiven,
+    Omit,
+    OpenAIError,
+    Timeout,
+)
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response
 from typing_extensions import override
 
 _ASKING_TIMEOUT = 10.0
@@ -99,3 +111,42 @@ async def post_json(
         return Asked(None, final=error.status_code in _SETTLED)
     except (OpenAIError, ValueError) as error:
         return Asked(None, final=isinstance(error, ValueError))
+
+
+def as_answer(error: BaseException | None, client: AsyncOpenAI, *, stream: bool) -> Any:
+    """The body of an error as the answer that the request would have got: a text, or a stream of one event."""
+    response = cast(APIStatusError, error).response
+    if not stream:
+        return response.text
+    data = json.dumps(response.json(), ensure_ascii=False).encode()
+    headers = {'content-type': 'text/event-stream'}
+    told = type(response)(200, headers=headers, content=b'data: ' + data + b'\n\n', request=response.request)
+    return AsyncStream(cast_to=ChatCompletionChunk, response=told, client=client)
+
+
+def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
+    """`body` as the SDK makes a completion of a response, without validation."""
+    return ChatCompletion.construct(**body)
+
+
+def as_response(body: Mapping[str, Any]) -> Response:
+    """`body` as the SDK makes a response of the Responses API, without validation."""
+    return Response.construct(**body)
+
+
+def headers_of(stream: object) -> Mapping[str, str]:
+    """The headers of the answer that a stream is read from, or of one that is wrapped."""
+    response = getattr(getattr(stream, 'source', stream), 'response', None)
+    headers: Mapping[str, str] = getattr(response, 'headers', {})
+    return headers
+
+
+def is_connecting(error: BaseException) -> bool:
+    """Whether `error` is that no connection was made in time."""
+    cause = error.__cause__
+    return isinstance(cause, APITimeoutError) and type(cause.__cause__).__name__ == 'ConnectTimeout'
+
+
+def request_timeout(connect: float, read: float) -> Timeout:
+    """Limits in seconds: for a connection, and for each read or write."""
+    return Timeout(read, connect=connect)

@@ -19,15 +19,11 @@ from typing import Any, NoReturn, Protocol, Self, cast
 from openai import (
     APIConnectionError,
     APIError,
-    APIStatusError,
     APITimeoutError,
     AsyncOpenAI,
     AsyncStream,
-    Timeout,
 )
 from openai._streaming_cleanup import drain_response_async
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response
 from typing_extensions import override
 
 from oaicompat._envelope import FailureError
@@ -361,45 +357,6 @@ class RepairedStream(AsyncStream[Any]):
         if not start.startswith('<'):
             return FailureError(message, None)
         return FailureError(f'{message}; {self._hint}', {'message': message, 'type': 'page'})
-
-
-def as_answer(error: BaseException | None, client: AsyncOpenAI, *, stream: bool) -> Any:
-    """The body of an error as the answer that the request would have got: a text, or a stream of one event."""
-    response = cast(APIStatusError, error).response
-    if not stream:
-        return response.text
-    data = json.dumps(response.json(), ensure_ascii=False).encode()
-    headers = {'content-type': 'text/event-stream'}
-    told = type(response)(200, headers=headers, content=b'data: ' + data + b'\n\n', request=response.request)
-    return AsyncStream(cast_to=ChatCompletionChunk, response=told, client=client)
-
-
-def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
-    """`body` as the SDK makes a completion of a response, without validation."""
-    return ChatCompletion.construct(**body)
-
-
-def as_response(body: Mapping[str, Any]) -> Response:
-    """`body` as the SDK makes a response of the Responses API, without validation."""
-    return Response.construct(**body)
-
-
-def headers_of(stream: object) -> Mapping[str, str]:
-    """The headers of the answer that a stream is read from, or of one that is wrapped."""
-    response = getattr(getattr(stream, 'source', stream), 'response', None)
-    headers: Mapping[str, str] = getattr(response, 'headers', {})
-    return headers
-
-
-def is_connecting(error: BaseException) -> bool:
-    """Whether `error` is that no connection was made in time."""
-    cause = error.__cause__
-    return isinstance(cause, APITimeoutError) and type(cause.__cause__).__name__ == 'ConnectTimeout'
-
-
-def request_timeout(connect: float, read: float) -> Timeout:
-    """Limits in seconds: for a connection, and for each read or write."""
-    return Timeout(read, connect=connect)
 
 
 @cache

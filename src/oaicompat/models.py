@@ -7,9 +7,8 @@ list tool returns, and the repair of what comes back. Each override calls `super
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from functools import cache, partial
 from itertools import chain
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
-from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
     FinishReason,
     ModelMessage,
@@ -35,29 +34,28 @@ from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
-from oaicompat import _details, _history, _urls
-from oaicompat._adapting import adapted, made_over
-from oaicompat._answers import (
-    Answer,
+from oaicompat import _details, _urls
+from oaicompat._adapting import made_over
+from oaicompat._client import adapting, headers_of
+from oaicompat._endpoint import Endpoint
+from oaicompat._exchange import Exchange
+from oaicompat._finish import FINISH_REASONS
+from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
+from oaicompat._lessons import together
+from oaicompat._mapping import (
     errors_explained,
     name_repairs,
     parent_profile,
-    see,
     taken_repairs,
     with_repairs,
     without_faults,
 )
-from oaicompat._client import adapting
-from oaicompat._endpoint import Endpoint
-from oaicompat._finish import FINISH_REASONS
-from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
-from oaicompat._lessons import together
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapts
-from oaicompat._sdk import RepairedStream, headers_of, watch
+from oaicompat._sdk import RepairedStream
 from oaicompat._toolcalls import WHOLE
-from oaicompat.discovery import ListedModel, listed_by, with_nearest
+from oaicompat.discovery import ListedModel, listed_by
 from oaicompat.errors import misuse_explained
 from oaicompat.profile import CompatibleModelProfile, merged_over, pin_of, pinned, shown, split
 
@@ -132,10 +130,6 @@ class _Compatible(Model[AsyncOpenAI]):
         return self.profile.get('compat_repair') != 'off'
 
     @property
-    def _reads_details(self) -> bool:
-        return True
-
-    @property
     def learned(self) -> Mapping[str, Any]:
         """The profile keys that this endpoint's answers taught for this model; shared by all instances."""
         return self._endpoint.learned
@@ -152,10 +146,10 @@ class _Compatible(Model[AsyncOpenAI]):
             return cast(CompatibleModelProfile, pin.profile)
         version, cached = self._resolved
         if version != self._endpoint.version:
-            cached = self._resolve_profile()
+            cached = self.resolve_profile()
         return cast(CompatibleModelProfile, cached)
 
-    def _resolve_profile(self, news: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
+    def resolve_profile(self, news: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
         """The profile anew; with `news`, for the request alone that has learned them."""
         # One at a time: the parent caches by name, and would give one thread what another began before a lesson.
         with _RESOLVING:
@@ -205,45 +199,18 @@ class _Compatible(Model[AsyncOpenAI]):
         return await listed_by(self.client, self._endpoint, own_client=self._own_client)
 
     async def _repaired(
-        self, create: Callable[..., Awaitable[Any]], messages: list[ModelMessage], stream: bool, settings: Any,
-        parameters: Any, *, responses: bool = False,
-    ) -> Any:  # fmt: skip
+        self, create: Any, messages: list[ModelMessage], stream: bool, settings: Any, parameters: Any, **kind: Any
+    ) -> Any:
         """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
-        began = asyncio.get_running_loop().time()
-
-        async def send(profile: Mapping[str, Any], names: frozenset[str]) -> Any:
-            always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
-            streamed = stream or (always and not responses)
-            with pinned(self, profile, names) as pin:
-                facts: Any = {'details': self._reads_details, 'own_client': self._own_client, 'began': began}
-                facts['client'] = self.client
-                answer = Answer(self._endpoint, pin, settings, parameters, responses, **facts)
-                async with answer.deadline(stream=stream, streamed=streamed) as timed:
-                    came = create(_history.with_short_ids(messages, profile), streamed, timed, parameters)
-                    return await answer.repaired(came, stream=stream)
-
-        if self._own_client:
-            watch(self.client, see)
-        try:
-            return await adapted(self._endpoint, send, lambda news: self._settled_profile(messages, settings, news))
-        except ModelHTTPError as error:
-            if self.profile.get('compat_adapt', 'on') != 'off':
-                await with_nearest(error, self.client, self._endpoint)
-            raise
+        kind['own_client'] = self._own_client
+        exchange = Exchange(self, self._endpoint, create, messages, settings, parameters, **kind)
+        return await exchange.answer(stream=stream)
 
     def _recognised(self, response: Any) -> list[str]:
         """The repairs of an answer that came whole; what it shows of its server is remembered."""
         build, timings = getattr(response, 'system_fingerprint', None), getattr(response, 'timings', None)
         self._endpoint.recognise(build=build, timings=timings)
         return taken_repairs(response)
-
-    async def _settled_profile(
-        self, messages: list[ModelMessage], settings: Mapping[str, Any], news: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        """The profile for one request, with what it has learned and with `compat_tool_return` decided."""
-        ask = partial(self._endpoint.form_for_lists, self.client, settings, lambda: self.profile)
-        profile = self._resolve_profile(news) if news else self.profile
-        return await _history.settled_profile(profile, messages, ask)
 
 
 class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
@@ -264,7 +231,8 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         self, messages: list[ModelMessage], stream: bool, model_settings: Any, model_request_parameters: Any
     ) -> Any:
         create = super()._completions_create
-        return await self._repaired(create, messages, stream, model_settings, model_request_parameters)
+        kind = {'details': self._reads_details}
+        return await self._repaired(create, messages, stream, model_settings, model_request_parameters, **kind)
 
     @override
     async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
@@ -307,7 +275,6 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         return [*parts, make(inline, id='content')] if inline else parts or None
 
     @property
-    @override
     def _reads_details(self) -> bool:  # some of pydantic-ai's classes do it themselves
         return _details.FIELD not in self._MapModelResponseContext.__dataclass_fields__
 

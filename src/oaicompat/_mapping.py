@@ -1,0 +1,105 @@
+"""Around pydantic-ai's mapping of an answer: what it is mapped with, the names of repairs, errors that say more.
+
+Overrides nothing; `models.py` calls it in front of and behind what it overrides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import StreamedResponse
+
+from oaicompat import _urls
+from oaicompat._client import as_completion
+from oaicompat._completion import pruned
+from oaicompat._endpoint import Endpoint, Profile
+from oaicompat._thinking import KNOWN_TAGS, Tags
+from oaicompat.errors import explained
+
+REPAIRS = 'oaicompat'
+"""Key of `ModelResponse.provider_details`: the names of the repairs that were made."""
+
+CARRIED = 'oaicompat_repairs'
+"""Key of a completion or response: the names, on their way to the mapping."""
+
+
+def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:
+    default = 'parent' if _urls.is_openai(endpoint.url) else 'ours'
+    return 'parent' if profile.get('compat_repair') == 'off' else profile.get('compat_reasoning_tags', default)
+
+
+def tags_of(profile: Profile, endpoint: Endpoint) -> tuple[Tags, ...]:
+    """The pairs of tags that count, where ours do."""
+    own = profile.get('thinking_tags', KNOWN_TAGS[0])
+    if own is None or _whose_tags(profile, endpoint) != 'ours':
+        return ()
+    return tuple(dict.fromkeys([(own[0], own[1]), *KNOWN_TAGS]))
+
+
+def parent_profile(profile: Profile, endpoint: Endpoint) -> Any:
+    """`profile` as the parent maps an answer with: without its own search for tags where that is not wanted."""
+    return profile if _whose_tags(profile, endpoint) == 'parent' else {**profile, 'thinking_tags': _NO_TAGS}
+
+
+# A pair that no text has: the parent's mapping of whole answers needs one.
+_NO_TAGS = ('\x00oaicompat', '\x00/oaicompat')
+
+
+def without_faults(response: Any, error: UnexpectedModelBehavior, endpoint: Endpoint, repairs: list[str]) -> Any:
+    """The completion without the optional fields that pydantic-ai could not read.
+
+    Raises:
+        ModelAPIError: If it could not read what an answer needs.
+        UnexpectedModelBehavior: `error` itself, if nothing was repaired: a subclass of pydantic-ai's asks for more.
+    """
+    cause = error.__cause__
+    faults = [fault['loc'] for fault in cause.errors()] if isinstance(cause, ValidationError) else [()]
+    body = pruned(response.model_dump(exclude_unset=True, warnings=False), faults) if cause is not None else None
+    if body is not None:
+        repairs.append('envelope.types')
+        return as_completion(body)
+    if not repairs:
+        raise error
+    raise explained(ModelAPIError(endpoint.model, str(error)), endpoint) from error
+
+
+def taken_repairs(response: object) -> list[str]:
+    """The names that `Answer` put on a completion, taken off it."""
+    extra = getattr(response, 'model_extra', None)
+    return list(extra.pop(CARRIED, ())) if isinstance(extra, dict) else []
+
+
+def with_repairs(response: ModelResponse, repairs: Iterable[str]) -> ModelResponse:
+    """`response` with the names of the repairs that were made, if there are any."""
+    name_repairs(response, repairs)
+    return response
+
+
+def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str]) -> None:
+    """List the repairs that were made in the answer's provider details, if there are any."""
+    if names := sorted(repairs):
+        answer.provider_details = {**(answer.provider_details or {}), REPAIRS: names}
+
+
+@contextmanager
+def errors_explained(
+    endpoint: Endpoint, *, repairing: bool = True, headers: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """What is raised inside carries what else the server said; if `repairing`, what could not be read is typed.
+
+    `headers` are those of the answer that is read.
+    """
+    try:
+        yield
+    except ModelAPIError as error:
+        raise explained(error, endpoint, headers=headers)  # noqa: B904  # it keeps its own cause
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if not repairing:
+            raise
+        # Something in the answer that neither our repairs nor pydantic-ai know.
+        raise explained(ModelAPIError(endpoint.model, f'the answer could not be read: {error}'), endpoint) from error
