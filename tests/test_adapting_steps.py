@@ -44,7 +44,8 @@ async def test_what_the_caller_says_wins_over_a_lesson(as_function: bool) -> Non
     error, sent = await failing([(has_list, LISTS)], called(['a', 'b']), profile=profile)
     assert len(sent) == 1
     assert notes(error) == [
-        "oaicompat: compat_tool_return='joined' would answer this refusal, but this model's own profile says otherwise"
+        "oaicompat: {'compat_tool_return': 'joined'} would answer this refusal, "
+        "but this model's own profile says otherwise"
     ]
 
 
@@ -88,7 +89,7 @@ async def test_a_row_and_a_lesson_both_count(caplog: pytest.LogCaptureFixture) -
             assert model.learned == {'compat_omit': ('store',)}
     assert [sorted(body.keys() & {'seed', 'store'}) for body in handler.bodies] == [['store'], [], []]
     # What is set in a profile stands in place of the row's, so the whole is told.
-    assert "compat_omit=('seed', 'store')" in caplog.text
+    assert "profile={'compat_omit': ['seed', 'store']}" in caplog.text
 
 
 async def test_a_setting_refused_by_name_is_dropped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -103,7 +104,7 @@ async def test_a_setting_refused_by_name_is_dropped_with_a_warning(caplog: pytes
     ] * 3
     assert 'oaicompat' not in (plain.provider_details or {})
     [record] = caplog.records
-    assert "compat_omit=('user',)" in record.getMessage()
+    assert "profile={'compat_omit': ['user']}" in record.getMessage()
 
 
 # Several refusals in one call
@@ -147,11 +148,16 @@ async def test_three_corrections_are_the_most(count: int) -> None:
             assert message(raised.value) == "Unknown parameter: 'seed'."
             assert notes(raised.value) == [
                 (
-                    "oaicompat: sent again with compat_omit=('seed', 'store', 'temperature'), it was refused again: "
+                    "oaicompat: sent again with {'compat_omit': ['seed']}, then {'compat_omit': ['seed', 'store']}, "
+                    "then {'compat_omit': ['seed', 'store', 'temperature']}, it was refused again: "
                     "Unknown parameter: 'top_p'."
                 )
             ]
-            assert dict(model.learned) == {}
+            # Each step was taken, so the next call goes on from there.
+            assert model.learned == {'compat_omit': ('seed', 'store', 'temperature')}
+            assert (await ask(model, settings=FOUR)).text == 'done'
+            assert len(handler.bodies) == 6
+            return
     assert len(handler.bodies) == 4
 
 
@@ -215,7 +221,8 @@ async def test_what_the_caller_says_is_not_searched() -> None:
     error, sent = await failing([(always, VAGUE[0])], called(['a', 'b']), compat_tool_return='native')
     assert [has_list(body) for body in sent] == [True, True]
     assert sent[1]['messages'][1]['content'] == ''
-    assert notes(error) == []
+    tried = "{'compat_assistant_content': 'empty'}"
+    assert notes(error) == [f'oaicompat: sent again with {tried}, it was refused again: it said nothing']
 
 
 async def test_of_what_is_tried_together_the_rest_is_tried() -> None:

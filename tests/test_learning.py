@@ -108,7 +108,7 @@ async def test_a_burst_of_first_calls_learns_once_and_all_succeed(caplog: pytest
             assert await asyncio.gather(*[ask(model) for _ in range(100)]) == ['done'] * 100
         assert await ask(model) == 'done'
     [record] = caplog.records
-    assert "compat_tool_return='joined'" in record.getMessage()
+    assert "profile={'compat_tool_return': 'joined'}" in record.getMessage()
     assert len(server.requests) <= 201
 
 

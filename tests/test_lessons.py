@@ -99,7 +99,7 @@ def test_it_teaches_nothing_twice_and_nothing_that_was_not_sent(status: int, bod
 
 OTHERS: dict[str, tuple[int, Any]] = {
     'another status': (401, SERDE),
-    'a server error': (500, SERDE),
+    'an overloaded server': (503, SERDE),
     'another message': (400, openai_error('messages[0]: invalid type: sequence, expected a string')),
     'another field': (400, openai_error('messages.2.tool_calls.0.function.arguments: Input should be a valid string')),
     'its id': (

@@ -20,6 +20,7 @@ from oaicompat._rules import REFUSED
 from oaicompat.errors import explained
 
 _Answer = TypeVar('_Answer')
+_BY_NAME = 'request.omit'
 
 
 @dataclass
@@ -36,6 +37,7 @@ class _Tries:
     first: ModelHTTPError | None = None
     _corrections: int = 0
     _guesses: list[Lesson] | None = None
+    _tried: list[str] = field(default_factory=list)
 
     @property
     def delta(self) -> dict[str, Any]:
@@ -53,17 +55,33 @@ class _Tries:
     def correct(self, profile: Profile, error: ModelHTTPError) -> bool:
         """Whether `error` says what to change, or leaves something to try."""
         self.first = self.first or error
+        learned = self.endpoint.lessons(profile, error)
+        if not learned and self._is_refusal(error):
+            for guess in (lesson for lesson, _ in self.learned if lesson.name == SEARCH):
+                self.endpoint.rule_out(guess)
         if self._corrections == MAX_CORRECTIONS:
+            if learned and all(lesson.name == _BY_NAME for lesson in (*learned, *(one for one, _ in self.learned))):
+                # Each field that was left out was taken, and the next one named: the next call goes on from here.
+                self.remember(profile)
             return False
         self._corrections += 1
-        if learned := self.endpoint.lessons(profile, error):
-            self.learned += [(lesson, error) for lesson in learned]
+        for lesson in learned:
+            self._supersede(lesson)
+            self.learned.append((lesson, error))
+        if learned:
             return True
-        for guess in (lesson for lesson, _ in self.learned if lesson.name == SEARCH):
-            self.endpoint.rule_out(guess)
         if self._guesses is None:
             self._guesses = list(self.endpoint.guesses(profile, error))
         return self.guess(error)
+
+    def _supersede(self, news: Lesson) -> None:
+        """Take from what was learned before what `news` says otherwise: that did not help."""
+        over = {key for key, value in news.profile.items() if not isinstance(value, tuple)}
+        left = [
+            (replace(lesson, profile={key: value for key, value in lesson.profile.items() if key not in over}), error)
+            for lesson, error in self.learned
+        ]
+        self.learned = [pair for pair in left if pair[0].profile]
 
     def guess(self, error: ModelHTTPError) -> bool:
         """Whether there is another thing to try; one that did not help is taken back."""
@@ -72,6 +90,20 @@ class _Tries:
             return False
         self.learned.append((self._guesses.pop(0), error))
         return True
+
+    def remember(self, profile: Profile) -> None:
+        """Keep what was learned."""
+        for lesson, refusal in self.learned:
+            self.endpoint.remember(lesson, refusal, profile)
+
+    def sent(self) -> None:
+        """Keep what the next request is sent with."""
+        if self.delta:
+            self._tried.append(knobs_of(self.delta))
+
+    def _is_refusal(self, error: ModelHTTPError) -> bool:
+        refused = error.status_code in REFUSED or error.status_code == (self.first or error).status_code
+        return refused and not is_callers_fault([text for text in complaints(error.body) if text.strip()])
 
     def overruled(self, profile: Profile) -> tuple[Lesson, ModelHTTPError] | None:
         """The lesson that the caller's own profile stands against, and what taught it: then it can't help.
@@ -89,15 +121,13 @@ class _Tries:
 
     def told(self, error: ModelHTTPError) -> ModelHTTPError:
         """The error to raise: another refusal of the same request says less than the first; any other is news."""
-        if self.first is None or error.status_code not in REFUSED | {self.first.status_code}:
+        if self.first is None or not self._is_refusal(error):
             return error
-        said = [text for text in complaints(error.body) if text.strip()]
-        if is_callers_fault(said):
-            return error
-        if self.delta and error is not self.first:
+        if self._tried:
             # The first may be answered by now; then this is what is left to mend.
-            last = (said or ['it said nothing'])[0][:200]
-            self.first.add_note(f'oaicompat: sent again with {knobs_of(self.delta)}, it was refused again: {last}')
+            last = next((text for text in complaints(error.body) if text.strip()), 'it said nothing')[:200]
+            tried = ', then '.join(self._tried)
+            self.first.add_note(f'oaicompat: sent again with {tried}, it was refused again: {last}')
         return self.first
 
 
@@ -124,6 +154,7 @@ async def adapted(
             if lesson.name == SEARCH and tries.guess(refusal):
                 continue
             raise explained(tries.first or refusal if lesson.name == SEARCH else _overruled(lesson, refusal), endpoint)
+        tries.sent()
         try:
             answer = await send(profile, tries.names)
         except UserError as error:
@@ -139,8 +170,7 @@ async def adapted(
             raise explained(tries.told(error), endpoint)  # noqa: B904  # it keeps its own cause
         except ModelAPIError as error:
             raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
-        for lesson, refusal in tries.learned:
-            endpoint.remember(lesson, refusal, profile)
+        tries.remember(profile)
         return answer
 
 

@@ -73,7 +73,15 @@ def _place(body: Mapping[Any, Any]) -> str:
 _PYDANTIC = re.compile(r'^(?P<place>[\w.\[\]-]+)\n[ \t]+(?P<said>[^\n]+?) \[type=(?P<type>\w+)', re.MULTILINE)
 
 
+# The same, with each fault as Python writes it: "1 validation error:" and a line for each.
+_LITERALS = re.compile(r'^\d+ validation errors?\b[^\n]*\n((?:\s*\{.*\}\s*(?:\n|$))+)', re.DOTALL)
+
+
 def _of_text(text: str) -> Iterator[str]:
+    if (dumped := _LITERALS.match(text)) is not None:
+        for line in dumped[1].splitlines():
+            yield from _texts(_literal(line.strip()), _DEEPEST - 2)
+        return
     faults = list(_PYDANTIC.finditer(text))
     if not faults:
         yield text

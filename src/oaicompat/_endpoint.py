@@ -126,7 +126,7 @@ class Endpoint:
         """Keep what `error` taught, now that it has helped in `profile`, and say so once."""
         if MEMORY.learn(self._key, self.model, learned):
             logger.warning(
-                '%s at %s refused a request (HTTP %d, %s) and took it with %s. Set it in `profile` to save the try.',
+                '%s at %s refused a request (HTTP %d, %s) and took it with profile=%s. Set that to save the try.',
                 self.model,
                 self.shown,
                 error.status_code,
@@ -174,5 +174,5 @@ class Endpoint:
 
 
 def knobs_of(profile: Profile) -> str:
-    """Profile keys, as they are set."""
-    return ', '.join(f'{key}={value!r}' for key, value in profile.items())
+    """Profile keys as they are set, in Python and in YAML alike."""
+    return repr({key: list(value) if isinstance(value, tuple) else value for key, value in profile.items()})

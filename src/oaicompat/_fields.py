@@ -12,7 +12,7 @@ from typing import Any
 from oaicompat._shapes import has_field
 
 _NAME = r'[\\"\'`\u201c\u2018]*(?P<name>[A-Za-z_][\w.\[\]-]*)[\\"\'`\u201d\u2019]*'
-_FIELD = r'(?:request )?(?:argument|parameter|param|field|propert(?:y|ies)|key|name|input|option)s?'
+_FIELD = r'(?:request )?(?:argument|parameter|param|field|propert(?:y|ies)|key|name|input|option)(?:s|\(s\))?'
 _OTHER = _NAME.replace('name', 'other')
 _IS = (
     r'(?:is|are) (?:unsupported|deprecated|not (?:\w+ )?'
@@ -111,10 +111,22 @@ def _named(complaint: str) -> Iterator[str]:
         yield from _listed(line)
 
 
+# Several at once: LiteLLM says a list of Python's, others a row of names.
+_LISTS = (
+    re.compile(r'not support parameters?: (?P<names>[\[{].*?[\]}])', re.IGNORECASE),
+    re.compile(
+        r'(?:unknown|unsupported|unrecogni[sz]ed|following) (?:request )?(?:argument|parameter|param|field)(?:s|\(s\))'
+        r'(?: supplied| (?:are|is) not supported)?: (?P<names>[\w`\'", ]+)',
+        re.IGNORECASE,
+    ),
+)
+
+
 def _listed(line: str) -> Iterator[str]:
-    """The further names of a list, as LiteLLM says them: `does not support parameters: ['a', 'b']`."""
-    found = re.search(r'not support parameters?: ([\[{].*?[\]}])', line)
-    yield from re.findall(r"['\"](\w+)['\"]", found[1]) if found else ()
+    """The names of a list; in one with quotes, those in quotes."""
+    for found in filter(None, (pattern.search(line) for pattern in _LISTS)):
+        quoted = re.findall(r'[\'"`](\w+)[\'"`]', found['names'])
+        yield from quoted or re.findall(r'\w+', found['names'])
 
 
 def _path(name: str) -> str:

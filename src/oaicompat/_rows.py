@@ -12,7 +12,10 @@ def _schema(dialect: str) -> CompatibleModelProfile:
 
 
 _JOINED = CompatibleModelProfile(compat_tool_return='joined')
-_DEEPSEEK = CompatibleModelProfile(compat_tool_return='joined', compat_json_schema=False)
+# The schema goes into the prompt, so that pydantic-ai's native output works there, too.
+_DEEPSEEK = CompatibleModelProfile(
+    compat_tool_return='joined', compat_json_schema=False, supports_json_schema_output=True
+)
 _LM_STUDIO = CompatibleModelProfile(
     compat_tool_return='joined', compat_json_object=False, compat_named_tool_choice=False
 )

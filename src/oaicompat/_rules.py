@@ -46,6 +46,7 @@ def _any(*words: str) -> re.Pattern[str]:
 
 _LIST_REFUSED = _any(
     r'sequence, expected (?:a )?string',  # serde: DeepSeek
+    r'can only concatenate str \(not "list"\)',  # a chat template in vLLM
     r'must be (?:a )?string',  # Groq, DashScope
     r'should be a valid string|str type expected',  # pydantic: SiliconFlow, Fireworks, gateways
     r'expected (?:a )?string,? (?:but )?(?:got|received|found) (?:an? )?(?:array|list|sequence)',  # OpenAI, zod
@@ -90,7 +91,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         'request.reasoning',
-        _any(rf'(?:reasoning|thinking)\w*\b.*(?:{UNKNOWN})'),
+        _any(rf'(?:reasoning|thinking)\w*\b.*(?:{UNKNOWN})', r'remove \W*(?:the )?\W*reasoning'),
         _teachings.echo,
         f'{_GITHUB}Kilo-Org/kilocode/issues/10375',  # Cerebras; Groq, Mistral
     ),
@@ -145,6 +146,7 @@ RULES: tuple[Rule, ...] = (
         _any(
             r'(?:developer|system) (?:instruction|role|message)s?\b.{0,30}not (?:enabled|support|allow|avail)',
             r'invalid message role: system|system role|role \W*system\W* (?:is )?(?:not|un)',
+            r"role\W* does not support \W*system",
         ),
         _teachings.no_system,
         f'{_GITHUB}BigPizzaV3/CodexPlusPlus/issues/267',  # MiniMax; Gemma
@@ -216,12 +218,14 @@ RULES: tuple[Rule, ...] = (
         _LIST_REFUSED,
         _teachings.list_results,
         f'{_GITHUB}lastmile-ai/mcp-agent/issues/25',
+        _TEMPLATE_STATUSES,
     ),
     Rule(
         'request.content',
         _LIST_REFUSED,
         _teachings.list_contents,
         f'{_GITHUB}0x676e67/duckai/issues/16',
+        _TEMPLATE_STATUSES,
     ),
     Rule(
         'request.omit',

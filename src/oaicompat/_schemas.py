@@ -34,7 +34,14 @@ _PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
         r'additionalProperties\W{0,3}(?: ?(?:is )?required|:? ?false must| must be (?:set to |explicitly )?.?false)',
         ('closed',),
     ),
-    (r'type should be defined in anyOf|conflicting keywords found in anyOf|same level as anyOf', ('anyOf.siblings',)),
+    (
+        (
+            r'type should be defined in anyOf|conflicting keywords found in anyOf|same level as anyOf'
+            r'|other fields alongside any_?of'
+        ),
+        ('anyOf.siblings',),
+    ),
+    (r'\bany_?of\b.{0,20}not supported', ('anyOf',)),
     (r'using \$ref, type should|\$ref cannot have keywords|same level as \$ref|\$ref\b.{0,60}set alongside', ('$ref',)),
     (
         r'references? must start with|reference to undefined schema|can.t resolve reference|not found for reference',

@@ -191,7 +191,7 @@ _ABOUT_CONTENT = (
 )
 _NAMES_NOTHING = (
     r'^\W*(?:input should be|invalid type\b|str type|expected (?:a )?str|failed to deserialize|cannot deserialize)',
-    r'^\W*(?:json: cannot unmarshal|got an? (?:list|array)\b|\[)',
+    r'^\W*(?:json: cannot unmarshal|got an? (?:list|array)\b|\[|can only concatenate)',
 )
 _OTHER_FIELDS = ('tool_calls', 'arguments', 'tool_call_id', r'\bname\b', 'response_format', 'parameters')
 

@@ -196,7 +196,8 @@ class _Compatible(Model[AsyncOpenAI]):
         Raises:
             ModelAPIError: If there is no list in the answer, or no answer.
         """
-        return await listed_by(self.client, self._endpoint, own_client=self._own_client)
+        async with self:  # an agent that was left has closed the connections
+            return await listed_by(self.client, self._endpoint, own_client=self._own_client)
 
     async def _repaired(
         self, create: Any, messages: list[ModelMessage], stream: bool, settings: Any, parameters: Any, **kind: Any
