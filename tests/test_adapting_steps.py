@@ -44,8 +44,10 @@ async def test_what_the_caller_says_wins_over_a_lesson(as_function: bool) -> Non
     error, sent = await failing([(has_list, LISTS)], called(['a', 'b']), profile=profile)
     assert len(sent) == 1
     assert notes(error) == [
-        "oaicompat: {'compat_tool_return': 'joined'} would answer this refusal, "
-        "but this model's own profile says otherwise"
+        (
+            "oaicompat: {'compat_tool_return': 'joined'} would answer this refusal, "
+            "but this model's own profile says otherwise"
+        )
     ]
 
 

@@ -32,6 +32,7 @@ from oaicompat._requests import ADAPTERS, adapted, adapts
 
 ROWS = {**test_requests.ROWS, **test_messages.ROWS}
 DEFAULTS: Fields = {
+    'compat_tools': 'native',
     'compat_omit': (),
     'compat_schema': (),
     'compat_echo_reasoning': 'auto',

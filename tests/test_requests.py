@@ -207,7 +207,11 @@ OMITS: dict[str, Row] = {
     ),
 }
 
-TABLES = {'choice': CHOICES, 'format': FORMATS, 'omit': OMITS}
+# `test_prompted` has the others.
+BY_PROMPT: dict[str, Row] = {
+    'no tools': (chat(HI, tools=[], tool_choice='auto'), {'compat_tools': 'prompted'}, chat(HI)),
+}
+TABLES = {'tools': BY_PROMPT, 'choice': CHOICES, 'format': FORMATS, 'omit': OMITS}
 ROWS = {f'{table}: {name}': row for table, rows in TABLES.items() for name, row in rows.items()}
 # Where a knob of the row finds nothing to do, another one having done it.
 PARTLY = {
