@@ -35,7 +35,7 @@ from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import lessons
-from oaicompat._recovery import TextCalls, rejected_text
+from oaicompat._recovery import Offer, rejected_text
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
@@ -183,7 +183,7 @@ class Answer:
         """Whether the error holds what the model wrote, and a call in it."""
         if self.responses or not isinstance(error, ModelHTTPError):
             return False
-        return rejected_text(error.body, self._text_calls, self._context.schemas) is not None
+        return rejected_text(error.body, self._offer) is not None
 
     def _completion(self, came: ChatCompletion | Response | str) -> Any:
         repairs: set[str] = set()
@@ -275,11 +275,11 @@ class Answer:
         return explained(error, self.endpoint, retryable=retryable, headers=headers)
 
     @property
-    def _text_calls(self) -> TextCalls:
+    def _offer(self) -> Offer:
         default = 'off' if _urls.is_openai(self.endpoint.url) else 'on'
-        if self.profile.get('compat_text_calls', default) == 'off' or not self.parameters.tool_defs:
-            return 'off'
-        return 'suppress' if _no_call_was_wanted(self.settings) else 'on'
+        if self.responses or self.profile.get('compat_text_calls', default) == 'off':
+            return Offer()
+        return _offer(self.parameters, self.settings)
 
     @property
     def _strict(self) -> bool:
@@ -291,21 +291,34 @@ class Answer:
         several = extra.get('n') if isinstance(extra, Mapping) else None
         return Context(
             model=self.endpoint.model,
-            schemas={name: tool.parameters_json_schema for name, tool in self.parameters.tool_defs.items()},
+            schemas=_schemas(self.parameters),
             tags=_tags(profile, self.endpoint),
             closing_only=bool(profile.get('compat_start_with_reasoning')),
             answer_in_reasoning=bool(profile.get('compat_answer_in_reasoning')),
             alternatives=isinstance(several, int) and several > 1,
             cumulative_usage=bool(self.settings.get('openai_continuous_usage_stats')),
             details=self.details,
-            text_calls=self._text_calls,
+            offer=self._offer,
         )
 
 
-def _no_call_was_wanted(settings: Mapping[str, Any]) -> bool:
-    extra = settings.get('extra_body')
-    chosen = extra.get('tool_choice') if isinstance(extra, Mapping) else None
-    return 'none' in (settings.get('tool_choice'), chosen)
+def _schemas(parameters: ModelRequestParameters) -> dict[str, Mapping[str, Any]]:
+    return {name: tool.parameters_json_schema for name, tool in parameters.tool_defs.items()}
+
+
+def _offer(parameters: ModelRequestParameters, settings: Mapping[str, Any]) -> Offer:
+    """Which tools may be called, as pydantic-ai reads `tool_choice`: `none` forbids all but output tools."""
+    choice, extra, schemas = settings.get('tool_choice'), settings.get('extra_body'), _schemas(parameters)
+    if isinstance(extra, Mapping) and extra.get('tool_choice') == 'none':
+        return Offer(schemas, 'suppress')
+    outputs = {tool.name for tool in parameters.output_tools}
+    if choice in ('none', []) and not outputs:
+        return Offer(schemas, 'suppress')
+    names = [] if choice == 'none' else getattr(choice, 'function_tools', choice)
+    if isinstance(names, list):
+        chosen = {*names} if isinstance(choice, list) and choice else {*names} | outputs
+        schemas = {name: schema for name, schema in schemas.items() if name in chosen}
+    return Offer(schemas, 'on')
 
 
 def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:

@@ -366,11 +366,15 @@ class RepairedStream(AsyncStream[Any]):
 def as_answer(error: BaseException | None, client: AsyncOpenAI, *, stream: bool) -> Any:
     """The body of an error as the answer that the request would have got: a text, or a stream of one event."""
     response = cast(APIStatusError, error).response
+    try:
+        body = response.json()
+    except ValueError:
+        body = response.text
+    data = json.dumps(body if isinstance(body, dict) else {'error': {'message': body}})
     if not stream:
-        return response.text
-    data = json.dumps(response.json(), ensure_ascii=False).encode()
+        return data
     headers = {'content-type': 'text/event-stream'}
-    told = type(response)(200, headers=headers, content=b'data: ' + data + b'\n\n', request=response.request)
+    told = type(response)(200, headers=headers, content=f'data: {data}\n\n'.encode(), request=response.request)
     return AsyncStream(cast_to=ChatCompletionChunk, response=told, client=client)
 
 

@@ -132,6 +132,11 @@ class ToolCalls:
         return {'index': slot.index, 'id': slot.id, 'type': 'function', 'function': function}
 
     @property
+    def begun(self) -> bool:
+        """Whether any call has begun."""
+        return bool(self._slots)
+
+    @property
     def nameless(self) -> bool:
         """Whether there is a call whose name never came."""
         return any(not slot.name and (slot.arguments or slot.id) for slot in self._slots)
