@@ -41,9 +41,10 @@ from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
 from oaicompat._sdk import (
     RepairedStream,
-    as_answer,
     as_completion,
     as_response,
+    as_stream,
+    error_body,
     is_connecting,
     request_timeout,
     retry_never,
@@ -152,8 +153,9 @@ class Answer:
             # The SDK could not read the body as JSON; the decoder's error still has it.
             cause = error.__cause__
             if self.client is not None and self._is_rejected(error):
-                came = as_answer(error.__cause__, self.client, stream=stream)
-                return await self.repaired(_done(came), stream=stream)
+                body = error_body(cause)
+                told = as_stream(body, cause, self.client)
+                return await self.repaired(_done(told), stream=True) if stream else self._completion(body)
             document = cause.object.decode('utf-8', 'replace') if isinstance(cause, UnicodeDecodeError) else None
             document = getattr(cause, 'doc', document)
             if stream or not isinstance(document, str):
@@ -181,11 +183,11 @@ class Answer:
 
     def _is_rejected(self, error: ModelAPIError) -> bool:
         """Whether the error holds what the model wrote, and a call in it."""
-        if self.responses or not isinstance(error, ModelHTTPError):
+        if self._strict or not isinstance(error, ModelHTTPError):
             return False
         return rejected_text(error.body, self._offer) is not None
 
-    def _completion(self, came: ChatCompletion | Response | str) -> Any:
+    def _completion(self, came: dict[str, Any] | ChatCompletion | Response | str) -> Any:
         repairs: set[str] = set()
         whole = repair_response if self.responses else repair_completion
         try:
@@ -204,7 +206,9 @@ class Answer:
         made = as_response if self.responses else as_completion
         return made({**fixed, _CARRIED: sorted(repairs | self.adapted)})
 
-    def _wire(self, came: ChatCompletion | Response | str) -> dict[str, Any] | ChatCompletion | Response | str:
+    def _wire(
+        self, came: dict[str, Any] | ChatCompletion | Response | str
+    ) -> dict[str, Any] | ChatCompletion | Response | str:
         """`came`, or in strict reading what it was made of, since the SDK makes numbers of texts."""
         seen = self.pin.response if self._strict else None
         if seen is None or not seen.is_closed:

@@ -152,8 +152,7 @@ class ChunkRepair:
         self.repairs.add('tool_call.rejected')
         # Some tell all of it, others what they could not read.
         text = text.removeprefix(''.join(self._texts))
-        choice = {'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'}
-        return {'object': 'chat.completion.chunk', **self._envelope, 'choices': [choice]}
+        return self._chunk({'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'})
 
     def _is_plain(self, chunk: Json) -> bool:
         """Whether `chunk` is what most are: some text, some reasoning or some arguments, and nothing else."""

@@ -363,19 +363,22 @@ class RepairedStream(AsyncStream[Any]):
         return FailureError(f'{message}; {self._hint}', {'message': message, 'type': 'page'})
 
 
-def as_answer(error: BaseException | None, client: AsyncOpenAI, *, stream: bool) -> Any:
-    """The body of an error as the answer that the request would have got: a text, or a stream of one event."""
+def error_body(error: BaseException | None) -> dict[str, Any]:
+    """The body of an error, which may be no JSON."""
     response = cast(APIStatusError, error).response
     try:
         body = response.json()
     except ValueError:
         body = response.text
-    data = json.dumps(body if isinstance(body, dict) else {'error': {'message': body}})
-    if not stream:
-        return data
+    return body if isinstance(body, dict) else {'error': {'message': body}}
+
+
+def as_stream(body: Mapping[str, Any], error: BaseException | None, client: AsyncOpenAI) -> AsyncStream[Any]:
+    """`body`, which came with `error`, as the one event of a stream."""
+    refused, data = cast(APIStatusError, error).response, f'data: {json.dumps(body)}\n\n'
     headers = {'content-type': 'text/event-stream'}
-    told = type(response)(200, headers=headers, content=f'data: {data}\n\n'.encode(), request=response.request)
-    return AsyncStream(cast_to=ChatCompletionChunk, response=told, client=client)
+    response = type(refused)(200, headers=headers, content=data.encode(), request=refused.request)
+    return AsyncStream(cast_to=ChatCompletionChunk, response=response, client=client)
 
 
 def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
