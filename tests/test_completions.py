@@ -83,6 +83,7 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     settings: Any = None,
     history: list[m.ModelMessage] | None = None,
+    tools: ModelRequestParameters = TOOLS,
     **options: Any,
 ) -> Asked:
     """Ask a model of its own client, which gets `body` as the answer: bytes, text, or a JSON value."""
@@ -97,12 +98,12 @@ async def ask(
         async with model.client:
             try:
                 if stream:
-                    async with model.request_stream(history or HISTORY, settings, TOOLS) as streamed:
+                    async with model.request_stream(history or HISTORY, settings, tools) as streamed:
                         async for event in streamed:
                             asked.events.append(event)
                     asked.response = settled(streamed.get())
                 else:
-                    asked.response = settled(await model.request(history or HISTORY, settings, TOOLS))
+                    asked.response = settled(await model.request(history or HISTORY, settings, tools))
             except Exception as error:
                 asked.error = error
         asked.sent = [call.request for call in router.calls]

@@ -28,13 +28,13 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import _urls
-from oaicompat._client import as_answer, as_completion, as_response, is_connecting, request_timeout
+from oaicompat._client import as_completion, as_response, as_stream, error_body, is_connecting, request_timeout
 from oaicompat._completion import completion_in, fold, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import lessons
 from oaicompat._mapping import CARRIED, tags_of
-from oaicompat._recovery import TextCalls, rejected_text
+from oaicompat._recovery import Offer, rejected_text
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
@@ -138,8 +138,9 @@ class Answer:
             # The SDK could not read the body as JSON; the decoder's error still has it.
             cause = error.__cause__
             if self.client is not None and self._is_rejected(error):
-                came = as_answer(error.__cause__, self.client, stream=stream)
-                return await self.repaired(_done(came), stream=stream)
+                body = error_body(cause)
+                told = as_stream(body, cause, self.client)
+                return await self.repaired(_done(told), stream=True) if stream else self._completion(body)
             document = cause.object.decode('utf-8', 'replace') if isinstance(cause, UnicodeDecodeError) else None
             document = getattr(cause, 'doc', document)
             if stream or not isinstance(document, str):
@@ -167,11 +168,11 @@ class Answer:
 
     def _is_rejected(self, error: ModelAPIError) -> bool:
         """Whether the error holds what the model wrote, and a call in it."""
-        if self.responses or not isinstance(error, ModelHTTPError):
+        if self._strict or not isinstance(error, ModelHTTPError):
             return False
-        return rejected_text(error.body, self._text_calls, self._context.schemas) is not None
+        return rejected_text(error.body, self._offer) is not None
 
-    def _completion(self, came: ChatCompletion | Response | str) -> Any:
+    def _completion(self, came: dict[str, Any] | ChatCompletion | Response | str) -> Any:
         repairs: set[str] = set()
         whole = repair_response if self.responses else repair_completion
         try:
@@ -190,7 +191,9 @@ class Answer:
         made = as_response if self.responses else as_completion
         return made({**fixed, CARRIED: sorted(repairs | self.adapted)})
 
-    def _wire(self, came: ChatCompletion | Response | str) -> dict[str, Any] | ChatCompletion | Response | str:
+    def _wire(
+        self, came: dict[str, Any] | ChatCompletion | Response | str
+    ) -> dict[str, Any] | ChatCompletion | Response | str:
         """`came`, or in strict reading what it was made of, since the SDK makes numbers of texts."""
         seen = self.pin.response if self._strict else None
         if seen is None or not seen.is_closed:
@@ -261,11 +264,11 @@ class Answer:
         return explained(error, self.endpoint, retryable=retryable, headers=headers)
 
     @property
-    def _text_calls(self) -> TextCalls:
+    def _offer(self) -> Offer:
         default = 'off' if _urls.is_openai(self.endpoint.url) else 'on'
-        if self.profile.get('compat_text_calls', default) == 'off' or not self.parameters.tool_defs:
-            return 'off'
-        return 'suppress' if _no_call_was_wanted(self.settings) else 'on'
+        if self.responses or self.profile.get('compat_text_calls', default) == 'off':
+            return Offer()
+        return _offer(self.parameters, self.settings)
 
     @property
     def _strict(self) -> bool:
@@ -277,21 +280,34 @@ class Answer:
         several = extra.get('n') if isinstance(extra, Mapping) else None
         return Context(
             model=self.endpoint.model,
-            schemas={name: tool.parameters_json_schema for name, tool in self.parameters.tool_defs.items()},
+            schemas=_schemas(self.parameters),
             tags=tags_of(profile, self.endpoint),
             closing_only=bool(profile.get('compat_start_with_reasoning')),
             answer_in_reasoning=bool(profile.get('compat_answer_in_reasoning')),
             alternatives=isinstance(several, int) and several > 1,
             cumulative_usage=bool(self.settings.get('openai_continuous_usage_stats')),
             details=self.details,
-            text_calls=self._text_calls,
+            offer=self._offer,
         )
 
 
-def _no_call_was_wanted(settings: Mapping[str, Any]) -> bool:
-    extra = settings.get('extra_body')
-    chosen = extra.get('tool_choice') if isinstance(extra, Mapping) else None
-    return 'none' in (settings.get('tool_choice'), chosen)
+def _schemas(parameters: ModelRequestParameters) -> dict[str, Mapping[str, Any]]:
+    return {name: tool.parameters_json_schema for name, tool in parameters.tool_defs.items()}
+
+
+def _offer(parameters: ModelRequestParameters, settings: Mapping[str, Any]) -> Offer:
+    """Which tools may be called, as pydantic-ai reads `tool_choice`: `none` forbids all but output tools."""
+    choice, extra, schemas = settings.get('tool_choice'), settings.get('extra_body'), _schemas(parameters)
+    if isinstance(extra, Mapping) and extra.get('tool_choice') == 'none':
+        return Offer(schemas, 'suppress')
+    outputs = {tool.name for tool in parameters.output_tools}
+    if choice in ('none', []) and not outputs:
+        return Offer(schemas, 'suppress')
+    names = [] if choice == 'none' else getattr(choice, 'function_tools', choice)
+    if isinstance(names, list):
+        chosen = {*names} if isinstance(choice, list) and choice else {*names} | outputs
+        schemas = {name: schema for name, schema in schemas.items() if name in chosen}
+    return Offer(schemas, 'on')
 
 
 async def _done(value: Any) -> Any:

@@ -113,15 +113,22 @@ async def post_json(
         return Asked(None, final=isinstance(error, ValueError))
 
 
-def as_answer(error: BaseException | None, client: AsyncOpenAI, *, stream: bool) -> Any:
-    """The body of an error as the answer that the request would have got: a text, or a stream of one event."""
+def error_body(error: BaseException | None) -> dict[str, Any]:
+    """The body of an error, which may be no JSON."""
     response = cast(APIStatusError, error).response
-    if not stream:
-        return response.text
-    data = json.dumps(response.json(), ensure_ascii=False).encode()
+    try:
+        body = response.json()
+    except ValueError:
+        body = response.text
+    return body if isinstance(body, dict) else {'error': {'message': body}}
+
+
+def as_stream(body: Mapping[str, Any], error: BaseException | None, client: AsyncOpenAI) -> AsyncStream[Any]:
+    """`body`, which came with `error`, as the one event of a stream."""
+    refused, data = cast(APIStatusError, error).response, f'data: {json.dumps(body)}\n\n'
     headers = {'content-type': 'text/event-stream'}
-    told = type(response)(200, headers=headers, content=b'data: ' + data + b'\n\n', request=response.request)
-    return AsyncStream(cast_to=ChatCompletionChunk, response=told, client=client)
+    response = type(refused)(200, headers=headers, content=data.encode(), request=refused.request)
+    return AsyncStream(cast_to=ChatCompletionChunk, response=response, client=client)
 
 
 def as_completion(body: Mapping[str, Any]) -> ChatCompletion:

@@ -20,7 +20,7 @@ from oaicompat._envelope import (
     unwrapped,
 )
 from oaicompat._json import without_halves
-from oaicompat._recovery import REJECTED, recovered, rejected_text
+from oaicompat._recovery import STOPS, recovered, rejected_text
 from oaicompat._repair import INLINE, KEPT, SEARCHED, ChunkRepair, Context
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
@@ -47,11 +47,13 @@ def repair_completion(body: Json, context: Context, repairs: set[str]) -> Json:
         FailureError: If it is an error, or no completion at all.
     """
     if (failure := failure_in(body)) is not None:
-        text = rejected_text(failure.body, context.text_calls, context.schemas)
+        text = rejected_text(failure.body, context.offer)
         if text is None:
             raise failure
-        repairs.add(REJECTED)
-        body = {'choices': [{'message': {'role': 'assistant', 'content': text}, 'finish_reason': 'stop'}]}
+        repairs.add('tool_call.rejected')
+        choice: Json = {'index': 0, 'message': {'role': 'assistant', 'content': text}, 'finish_reason': 'stop'}
+        facts = {key: body.get(key) for key in ('created', 'usage')}
+        body = {'id': '', 'object': 'chat.completion', 'model': context.model, 'choices': [choice], **facts}
     inner = unwrapped(body)
     if inner is not body:
         repairs.add('envelope.wrapped')
@@ -103,8 +105,8 @@ def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
     content = message.get('content')
     if isinstance(content, str):
         message = _with_thinking(message, content, context, repairs)
-    searched = recovered(message, context.text_calls, tracker, SEARCHED, repairs)
-    if searched.get('tool_calls') != message.get('tool_calls') and choice.get('finish_reason') == 'stop':
+    searched = recovered(message, context.offer, tracker, SEARCHED, repairs)
+    if searched.get('tool_calls') != message.get('tool_calls') and choice.get('finish_reason') in STOPS:
         choice = {**choice, 'finish_reason': 'tool_calls'}
     message = searched
     if context.answer_in_reasoning and not _said(message) and not message.get('tool_calls'):

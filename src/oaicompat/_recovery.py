@@ -1,13 +1,15 @@
 """Calls that the server left in the text or in the reasoning, recovered: pieces of an answer in, deltas out. Pure.
 
 `_textcalls.py` finds them. Text, reasoning that stood in it, and reasoning in a field of its own are searched apart;
-each keeps its order, and the calls stand where they were written.
+each keeps its order, and the calls stand where they were written. What is held in one of them ends where another
+begins, or a call that the server told itself: so the order of all is kept, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from oaicompat._envelope import Json
@@ -17,10 +19,32 @@ from oaicompat._toolcalls import ToolCalls
 TextCalls = Literal['off', 'on', 'suppress']
 """Whether calls in the text are recovered, or taken out alone, since none was to be made."""
 
-RECOVERED, SUPPRESSED, REJECTED = 'tool_call.text', 'tool_call.suppressed', 'tool_call.rejected'
+STOPS = frozenset(
+    ('stop', 'end_turn', 'eos', 'eos_token', 'stop_sequence', 'STOP', 'complete', 'COMPLETE')
+)  # fmt: skip
+"""The finish reasons that say no more than that the answer is whole; with a call in it, it ends with that."""
+
 _PARSER = re.compile(
     r'failed to parse (?:input|output|the generated \w+)(?: at pos \d+)?: ?(?P<text>.+)', re.DOTALL | re.IGNORECASE
 )
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What may be called in the text.
+
+    Attributes:
+        schemas: The tools that may be called: parameter schemas by name.
+        wanted: What becomes of their calls.
+    """
+
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    wanted: TextCalls = 'off'
+
+    @property
+    def mode(self) -> TextCalls:
+        """What is done: nothing where there is no tool."""
+        return self.wanted if self.schemas else 'off'
 
 
 class Recovery:
@@ -30,48 +54,54 @@ class Recovery:
         found: Whether any call was recovered.
     """
 
-    def __init__(self, mode: TextCalls, calls: ToolCalls, keys: Sequence[str], repairs: set[str]) -> None:
-        """Search the fields `keys`, in that order."""
-        self._mode, self._calls, self._keys, self._repairs = mode, calls, keys, repairs
+    def __init__(self, offer: Offer, calls: ToolCalls, keys: Sequence[str], repairs: set[str]) -> None:
+        """Search the fields `keys`, in that order, for calls of what is offered."""
+        self._offer, self._calls, self._keys, self._repairs = offer, calls, keys, repairs
         self._scanners: dict[str, CallScanner] = {}
-        self.active = mode != 'off' and bool(calls.schemas)
+        self._current = ''  # the field that came last: no other one holds anything
+        self.active = offer.mode != 'off'
         self.found = False
 
     def passes(self, key: str, text: str) -> bool:
         """Whether `text` comes out as it is, and alone; if so, it is taken."""
-        return not self.active or self._scanner(key).passes_over(text)
+        return not self.active or (key == self._current and self._scanners[key].passes_over(text))
 
     def expanded(self, deltas: list[Json]) -> list[Json]:
         """`deltas`, with each call in a delta of its own; the list itself where there is nothing to do."""
-        if not self.active:
-            return deltas
-        return [one for delta in deltas for one in self._expanded(delta)]
+        return [one for delta in deltas for one in self._expanded(delta)] if self.active else deltas
 
     def _expanded(self, delta: Json) -> list[Json]:
         texts = {key: text for key in self._keys if isinstance(text := delta.get(key), str) and text}
-        told = [(key, one) for key, text in texts.items() for one in self._told(key, self._scanner(key).feed(text))]
-        if all(one == {key: texts[key]} for key, one in told) and len(told) == len(texts):
+        calls = delta.get('tool_calls')
+        made = [one for key, text in texts.items() for one in self._fed(key, text)]
+        if calls:
+            made += self._ended()
+        if made == [{key: text} for key, text in texts.items()]:
             return [delta]
-        rest = {key: value for key, value in delta.items() if key not in texts}
-        calls = rest.pop('tool_calls', None)
-        made = [one for _, one in told] or [{}]
+        rest = {key: value for key, value in delta.items() if key not in texts and (key != 'tool_calls' or not calls)}
+        made = made or [{}]
         # What belongs to the delta as a whole stays with its first piece, calls of its own with the last.
         made[0] = {**rest, **made[0]}
         return [*made, {'tool_calls': calls}] if calls else made
 
     def finish(self) -> list[Json]:
         """What is still held."""
-        return [delta for key, scanner in self._scanners.items() for delta in self._told(key, scanner.finish())]
+        return self._ended()
 
     @property
     def holds(self) -> bool:
         """Whether anything is held."""
-        return any(scanner.holds for scanner in self._scanners.values())
+        return bool(self._current) and self._scanners[self._current].holds
 
-    def _scanner(self, key: str) -> CallScanner:
+    def _fed(self, key: str, text: str) -> list[Json]:
+        ended = self._ended() if key != self._current else []
         if key not in self._scanners:
-            self._scanners[key] = CallScanner(self._calls.schemas, suppress=self._mode == 'suppress')
-        return self._scanners[key]
+            self._scanners[key] = CallScanner(self._offer.schemas, suppress=self._offer.mode == 'suppress')
+        self._current = key
+        return [*ended, *self._told(key, self._scanners[key].feed(text))]
+
+    def _ended(self) -> list[Json]:
+        return self._told(self._current, self._scanners[self._current].finish()) if self._current else []
 
     def _told(self, key: str, found: Iterable[Found]) -> list[Json]:
         deltas: list[Json] = []
@@ -82,23 +112,23 @@ class Recovery:
                 self.found = True
                 deltas.append({'tool_calls': [self._calls.add(*one.call)]})
         if self._scanners[key].found:
-            self._repairs.add(SUPPRESSED if self._mode == 'suppress' else RECOVERED)
+            self._repairs.add('tool_call.suppressed' if self._offer.mode == 'suppress' else 'tool_call.text')
         return deltas
 
 
-def recovered(message: Json, mode: TextCalls, calls: ToolCalls, keys: Iterable[str], repairs: set[str]) -> Json:
+def recovered(message: Json, offer: Offer, calls: ToolCalls, keys: Iterable[str], repairs: set[str]) -> Json:
     """A whole message with the calls that stand in its texts, which are in the fields `keys`, in that order."""
-    if mode == 'off' or not calls.schemas:
+    if offer.mode == 'off':
         return message
     made: list[Mapping[str, Any]] = []
     changed: Json = {}
     for key in keys:
         if not isinstance(text := message.get(key), str) or not text:
             continue
-        found = scan(text, calls.schemas, suppress=mode == 'suppress')
+        found = scan(text, offer.schemas, suppress=offer.mode == 'suppress')
         rest = ''.join(one.text for one in found)
         if rest != text:
-            repairs.add(SUPPRESSED if mode == 'suppress' else RECOVERED)
+            repairs.add('tool_call.suppressed' if offer.mode == 'suppress' else 'tool_call.text')
             changed[key] = rest or None
         made += [calls.add(*one.call) for one in found if one.call is not None]
     if made:
@@ -107,16 +137,14 @@ def recovered(message: Json, mode: TextCalls, calls: ToolCalls, keys: Iterable[s
     return {**message, **changed} if changed else message
 
 
-def rejected_text(error: object, mode: TextCalls, schemas: Mapping[str, Mapping[str, Any]]) -> str | None:
+def rejected_text(error: object, offer: Offer) -> str | None:
     """What the model wrote, where an error says that the server could not read it, and a call stands in it.
 
     Groq tells it in a field (https://github.com/tashfeenahmed/freellmapi/pull/291), llama.cpp in its message
     (https://github.com/ggml-org/llama.cpp/issues/23838).
     """
-    if mode != 'on' or not schemas:
-        return None
-    text = _generation(error)
-    found = scan(text, schemas) if text else []
+    text = _generation(error) if offer.mode == 'on' else None
+    found = scan(text, offer.schemas) if text else []
     return text if any(one.call is not None for one in found) else None
 
 

@@ -32,7 +32,7 @@ from oaicompat._envelope import (
     usage_total,
 )
 from oaicompat._json import has_half, joined_halves, without_halves
-from oaicompat._recovery import REJECTED, Recovery, TextCalls, rejected_text
+from oaicompat._recovery import STOPS, Offer, Recovery, rejected_text
 from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, Piece, Tags, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
 
@@ -64,7 +64,7 @@ class Context:
         alternatives: Whether several choices were asked for, so that they are no parts of one answer.
         cumulative_usage: Whether the caller asked for running totals and pydantic-ai reads them so.
         details: Whether `reasoning_details` are ours to read: some of pydantic-ai's classes do it themselves.
-        text_calls: Whether calls that stand in the text are recovered.
+        offer: What calls that stand in the text may call, and whether they are recovered.
     """
 
     model: str = ''
@@ -75,7 +75,7 @@ class Context:
     alternatives: bool = False
     cumulative_usage: bool = False
     details: bool = True
-    text_calls: TextCalls = 'off'
+    offer: Offer = field(default_factory=Offer)
 
     @property
     def all_tags(self) -> Sequence[Tags]:
@@ -94,7 +94,7 @@ class ChunkRepair:
         self.repairs = set() if repairs is None else repairs
         self._context = context
         self._calls = ToolCalls(context.schemas, self.repairs)
-        self._recovery = Recovery(context.text_calls, self._calls, SEARCHED, self.repairs)
+        self._recovery = Recovery(context.offer, self._calls, SEARCHED, self.repairs)
         self._thinking = ThinkingSplitter(context.all_tags, context.closing_only)
         self._usage: Json = {}
         self._envelope: Json = {}
@@ -146,12 +146,13 @@ class ChunkRepair:
 
     def _rejected(self, failure: FailureError) -> Json:
         """What the model wrote and the server could not read, as a chunk; if there is none, the error is raised."""
-        text = rejected_text(failure.body, self._context.text_calls, self._context.schemas)
-        if text is None:
+        text = rejected_text(failure.body, self._context.offer)
+        if text is None or self._calls.begun or self._finished:
             raise failure
-        self.repairs.add(REJECTED)
-        choice = {'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'}
-        return {'object': 'chat.completion.chunk', **self._envelope, 'choices': [choice]}
+        self.repairs.add('tool_call.rejected')
+        # Some tell all of it, others what they could not read.
+        text = text.removeprefix(''.join(self._texts))
+        return self._chunk({'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'})
 
     def _is_plain(self, chunk: Json) -> bool:
         """Whether `chunk` is what most are: some text, some reasoning or some arguments, and nothing else."""
@@ -218,7 +219,7 @@ class ChunkRepair:
             # More may follow: some servers say the reason with every chunk.
             deltas = _merged(deltas, self._released())
             self._finished, self._reason = True, reason
-        if reason == 'stop' and self._recovery.found:
+        if self._recovery.found and reason in STOPS:
             choice = {**choice, 'finish_reason': 'tool_calls'}
         elif deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
             return [chunk]

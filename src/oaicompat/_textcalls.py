@@ -155,14 +155,15 @@ class CallScanner:
         return self._settled()
 
     def finish(self) -> list[Found]:
-        """What the end of the answer settles; white space behind a call is no answer."""
+        """What the end of the text settles; white space behind a call is no answer. More may follow, as a new text."""
         self._ended = True
         found = self._settled()
         if not self.found:
             self._blank = False
             self._release(len(self._text), found)
-        self._text, self._cuts = '', []
+        self._text, self._cuts, self._block = '', [], None
         self._said = self._told = self._next = self._keep = 0
+        self._ended = False
         return found
 
     def _settled(self) -> list[Found]:

@@ -103,9 +103,10 @@ class ToolCalls:
 
     def beyond(self, calls: list[Any]) -> list[Call]:
         """What whole calls, in order, say beyond the fragments so far: as fragments, to be fed."""
-        given, known = [call for call in calls if isinstance(call, Mapping)], len(self._slots)
-        told = [self._beyond(call, slot) for call, slot in zip(given, self._slots, strict=False)]
-        return [*filter(None, told), *({'index': n, **call} for n, call in enumerate(given) if n >= known)]
+        given = [call for call in calls if isinstance(call, Mapping)]
+        known = [slot for slot in self._slots if slot.given >= 0]
+        told = [self._beyond(call, slot) for call, slot in zip(given, known, strict=False)]
+        return [*filter(None, told), *({'index': n, **call} for n, call in enumerate(given) if n >= len(known))]
 
     def _beyond(self, call: Mapping[str, Any], slot: _Slot) -> Call:
         function = call.get('function')
@@ -123,13 +124,17 @@ class ToolCalls:
 
     def add(self, name: str, arguments: str, id_: str | None = None) -> Call:
         """A call that came whole, and not among the others: as one fragment."""
-        slot = _Slot(self._free, -1, name=name, waiting=False, typed=True)
+        slot = _Slot(_OWN + len(self._slots), -1, name=name, waiting=False, typed=True)
         slot.arguments, slot.id = arguments, self._distinct(id_) if id_ else synthetic_id()
         self._slots.append(slot)
         self._taken.add(slot.index)
-        self._free += 1
         function = {'name': name, 'arguments': arguments}
         return {'index': slot.index, 'id': slot.id, 'type': 'function', 'function': function}
+
+    @property
+    def begun(self) -> bool:
+        """Whether any call has begun."""
+        return bool(self._slots)
 
     @property
     def nameless(self) -> bool:
@@ -404,5 +409,6 @@ def _text_or_none(value: object) -> str | None:
     return joined_halves(value) if isinstance(value, str) and value else None
 
 
+_OWN = 1_000_000  # from here on, indexes are those of calls that were not among the others
 _LONGEST = 10
 _HIGHEST = 10**18
