@@ -84,7 +84,7 @@ def test_what_rows_say_of_their_servers() -> None:
     joined = {'compat_tool_return': 'joined'}
     silent = {'openai_chat_send_back_thinking_parts': False}
     assert profiles == {
-        'deepseek': {**joined, 'compat_json_schema': False},
+        'deepseek': {**joined, 'compat_json_schema': False, 'supports_json_schema_output': True},
         'perplexity': {'compat_roles': 'alternate'},
         'lm-studio': {**joined, 'compat_json_object': False, 'compat_named_tool_choice': False},
         'groq-compat': silent,
