@@ -155,7 +155,7 @@ async def test_what_teaches_nothing_is_told_as_it_came(row: Fields) -> None:
 
 
 ESSENTIAL = [
-    'messages', 'tools', 'response_format', 'n', 'max_completion_tokens', 'model', 'messages[0].content',
+    'messages', 'response_format', 'n', 'max_completion_tokens', 'model', 'messages[0].content',
     'messages[1].tool_calls', 'messages[1].tool_calls[0].function.arguments', 'messages.2.tool_call_id',
     'tools[0].function.description', 'tools[0].function.name', 'tools.0.function.parameters',
     'tools[0].function.parameters.properties.at', 'response_format.json_schema.schema',

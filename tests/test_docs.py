@@ -44,12 +44,15 @@ def script(name: str) -> dict[str, Any]:
         return runpy.run_path(str(ROOT / 'scripts' / name))
 
 
-_servers, _repairs, _rewrites = (script(f'{name}_table.py') for name in ('servers', 'repairs', 'rewrites'))
+_servers, _repairs, _rewrites, _grammars = (
+    script(f'{name}_table.py') for name in ('servers', 'repairs', 'rewrites', 'grammars')
+)
 table = cast(Callable[[], str], _servers['table'])
 details = cast(Callable[[], str], _servers['details'])
 between = cast(Callable[[str, str], str], _servers['between'])
 repair_sections = cast(Callable[[], str], _repairs['sections'])
 rewrites_table = cast(Callable[[], str], _rewrites['table'])
+grammars_table = cast(Callable[[], str], _grammars['table'])
 
 
 def named(value: Path | CodeExample) -> str:
@@ -160,6 +163,12 @@ def test_table_of_rewrites_is_current() -> None:
     """`python scripts/rewrites_table.py` brings it up to date."""
     page = DOCS / 'reference' / 'knobs.md'
     assert between(page.read_text(encoding='utf-8'), 'rewrites') == rewrites_table()
+
+
+def test_table_of_grammars_is_current() -> None:
+    """`python scripts/grammars_table.py` brings it up to date."""
+    page = DOCS / 'explanation' / 'text-calls.md'
+    assert between(page.read_text(encoding='utf-8'), 'grammars') == grammars_table()
 
 
 def taught() -> dict[str, tuple[set[int], set[str]]]:

@@ -30,7 +30,13 @@ from strategies import json_values
 
 from oaicompat._requests import ADAPTERS, adapted, adapts
 
-ROWS = {**test_requests.ROWS, **test_messages.ROWS}
+TOOLS_BY_PROMPT = {'compat_tools': 'prompted'}
+ROWS = {
+    **test_requests.ROWS,
+    **test_messages.ROWS,
+    # `test_prompted.py` has the whole prompt, and properties of its own, since calls become text there.
+    'tools by prompt': ({'messages': [HI], 'tools': [tool('1')]}, TOOLS_BY_PROMPT, None),
+}
 DEFAULTS: Fields = {
     'compat_tools': 'native',
     'compat_omit': (),

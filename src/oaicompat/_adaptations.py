@@ -110,5 +110,13 @@ ADAPTATIONS: tuple[Repair, ...] = (
         'The texts of the list are joined, and the request is sent again.',
         'Only after a refusal that named that shape; remembered for this model.',
     ),
+    Repair(
+        'request.tools',
+        f'A server that takes no tools, for this model or at all ({_ISSUES}ollama/ollama/issues/5793).',
+        'The system message says which there are and how to call them; calls and results are told as text, and the '
+        'calls of the answer are read from its text.',
+        'Only with `compat_tools`, or after a refusal that said so; and only where a prompt can say all that the '
+        'request said. Arguments are checked by the same schema as before.',
+    ),
 )
 """All adaptations, by name."""

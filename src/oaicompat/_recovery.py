@@ -46,6 +46,11 @@ class Offer:
         """What is done: nothing where there is no tool."""
         return self.wanted if self.schemas else 'off'
 
+    @property
+    def suppresses(self) -> bool:
+        """Whether calls are taken out and not made."""
+        return self.mode == 'suppress'
+
 
 class Recovery:
     """The searches in one answer.
@@ -96,7 +101,7 @@ class Recovery:
     def _fed(self, key: str, text: str) -> list[Json]:
         ended = self._ended() if key != self._current else []
         if key not in self._scanners:
-            self._scanners[key] = CallScanner(self._offer.schemas, suppress=self._offer.mode == 'suppress')
+            self._scanners[key] = CallScanner(self._offer.schemas, suppress=self._offer.suppresses)
         self._current = key
         return [*ended, *self._told(key, self._scanners[key].feed(text))]
 
@@ -112,7 +117,7 @@ class Recovery:
                 self.found = True
                 deltas.append({'tool_calls': [self._calls.add(*one.call)]})
         if self._scanners[key].found:
-            self._repairs.add('tool_call.suppressed' if self._offer.mode == 'suppress' else 'tool_call.text')
+            self._repairs.add('tool_call.suppressed' if self._offer.suppresses else 'tool_call.text')
         return deltas
 
 
@@ -125,10 +130,10 @@ def recovered(message: Json, offer: Offer, calls: ToolCalls, keys: Iterable[str]
     for key in keys:
         if not isinstance(text := message.get(key), str) or not text:
             continue
-        found = scan(text, offer.schemas, suppress=offer.mode == 'suppress')
+        found = scan(text, offer.schemas, suppress=offer.suppresses)
         rest = ''.join(one.text for one in found)
         if rest != text:
-            repairs.add('tool_call.suppressed' if offer.mode == 'suppress' else 'tool_call.text')
+            repairs.add('tool_call.suppressed' if offer.suppresses else 'tool_call.text')
             changed[key] = rest or None
         made += [calls.add(*one.call) for one in found if one.call is not None]
     if made:
