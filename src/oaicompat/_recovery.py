@@ -71,6 +71,13 @@ class Recovery:
         """Whether `text` comes out as it is, and alone; if so, it is taken."""
         return not self.active or (key == self._current and self._scanners[key].passes_over(text))
 
+    def plainly(self, key: str, text: str) -> list[Json] | None:
+        """The pieces of `text`, where none of them can be a call yet; otherwise `None`, and nothing is taken."""
+        if key != self._current:
+            return None
+        fed = self._scanners[key].skimmed(text)
+        return None if fed is None else [{key: one.text} for one in fed]
+
     def expanded(self, deltas: list[Json]) -> list[Json]:
         """`deltas`, with each call in a delta of its own; the list itself where there is nothing to do."""
         return [one for delta in deltas for one in self._expanded(delta)] if self.active else deltas

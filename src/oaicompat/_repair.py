@@ -107,6 +107,7 @@ class ChunkRepair:
         self._inline: list[str] = []
         self._halves: dict[str, str] = {}  # half characters, whose other half is to come
         self._chosen = False
+        self._cut: list[Json] | None = None
         self._details = Details()
         self._field = REASONING_FIELDS[0]  # where the text of the reasoning stands
         self._reason: object = None
@@ -123,7 +124,7 @@ class ChunkRepair:
             FailureError: If it is an error.
         """
         if self._is_plain(chunk):
-            return [chunk]
+            return [chunk] if self._cut is None else self._in_pieces(chunk)
         if (failure := failure_in(chunk)) is not None:
             chunk = self._rejected(failure)
         inner = unwrapped(chunk)
@@ -171,14 +172,14 @@ class ChunkRepair:
             return False
         if key == 'content':
             plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
-            plain = plain and self._recovery.passes('content', value)
+            plain = plain and self._passes('content', value)
             self._answered = self._answered or (plain and not value.isspace())
             if plain:
                 self._texts.append(value)
         elif key in ('reasoning_content', 'reasoning'):
             plain = type(value) is str and not has_half(value) and not self._halves
             plain = plain and not self._thinking.holds and not self._context.answer_in_reasoning
-            plain = plain and self._recovery.passes(key, value)
+            plain = plain and self._passes(key, value)
             if plain:
                 self._reasoning.append(value)
         else:
@@ -191,6 +192,20 @@ class ChunkRepair:
         if plain:
             self._envelope, self._chosen = chunk, True
         return plain
+
+    def _passes(self, key: str, text: str) -> bool:
+        """Whether `text` comes out as text alone; where that is in other pieces, they are kept for the chunk."""
+        self._cut = None
+        if self._recovery.passes(key, text):
+            return True
+        self._cut = self._recovery.plainly(key, text)
+        return self._cut is not None
+
+    def _in_pieces(self, chunk: Json) -> list[Json]:
+        """A chunk of text alone, with what was held before it, and without what is held now."""
+        cut, self._cut = self._cut or [], None
+        [choice] = chunk['choices']
+        return [{**chunk, 'choices': [{**choice, 'delta': delta}]} for delta in cut] or [{**chunk, 'choices': []}]
 
     def finish(self, *, dropped: bool) -> list[Json]:
         """What is still held when the stream ends; `dropped` says whether the connection broke.

@@ -150,9 +150,36 @@ class CallScanner:
             return [Found(text)] if text else []
         if not text or (self.passes and not self._text):
             return [Found(text)] if text else []
+        if (skimmed := self.skimmed(text)) is not None:
+            return skimmed
         self._text += text
         self._cuts.append(len(self._text))
         return self._settled()
+
+    def skimmed(self, text: str) -> list[Found] | None:
+        """What `text` settles, where no call opens in it and none is open; otherwise `None`, and it is not taken."""
+        if self._block is not None or self._blank or self._first or self._said or self.passes:
+            return None
+        held, before = self._text + text, self._text
+        found = _START.search(held)
+        end = len(held) if found is None else found.start()
+        if found is not None and found[0] in _BY_MARKER:
+            return None
+        self._text = held
+        self._tell(end)
+        if found is not None and self._place.ignores(found[0]):
+            self._text = before  # the place stays told: the same text is read again
+            return None
+        self._cuts.append(len(held))
+        return self._passed(end)
+
+    def _passed(self, end: int) -> list[Found]:
+        """What stands in front of `end`, where no call opens; what is behind it may be the beginning of a marker."""
+        text, starts = self._text, [0, *self._cuts[:-1]]
+        found = [Found(text[a : min(b, end)]) for a, b in zip(starts, self._cuts, strict=True) if a < end]
+        self._text, self._cuts = text[end:], [cut - end for cut in self._cuts if cut > end]
+        self._told = self._next = self._keep = 0
+        return found
 
     def finish(self) -> list[Found]:
         """What the end of the text settles; white space behind a call is no answer. More may follow, as a new text."""
@@ -286,9 +313,14 @@ def _prefixes(words: Iterable[str]) -> str:
     rests: dict[str, list[str]] = {}
     for word in words:
         rests.setdefault(word[0], []).append(word[1:])
-    return '|'.join(
-        re.escape(first) + (f'(?:{_prefixes(rest)}|\\Z)' if all(rest) else '') for first, rest in rests.items()
-    )
+    return '|'.join(re.escape(first) + (_rest(rest) if all(rest) else '') for first, rest in rests.items())
+
+
+def _rest(words: list[str]) -> str:
+    seconds = ''.join(re.escape(char) for char in dict.fromkeys(word[0] for word in words))
+    # One look decides for most, where each word would be tried.
+    look = f'(?=[{seconds}]|\\Z)' if len(seconds) > 1 else ''
+    return f'{look}(?:{_prefixes(words)}|\\Z)'
 
 
 _BY_MARKER = _by_marker()
