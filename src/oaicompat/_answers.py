@@ -35,6 +35,7 @@ from oaicompat._completion import completion_in, fold, pruned, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import lessons
+from oaicompat._offers import holds_call, offer_of, schemas_of
 from oaicompat._recovery import Offer, rejected_text
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
@@ -280,10 +281,9 @@ class Answer:
 
     @property
     def _offer(self) -> Offer:
-        default = 'off' if _urls.is_openai(self.endpoint.url) else 'on'
-        if self.responses or self.profile.get('compat_text_calls', default) == 'off':
+        if self.responses:
             return Offer()
-        return _offer(self.parameters, self.settings)
+        return offer_of(self.parameters, self.settings, self.profile, self.endpoint.url)
 
     @property
     def _strict(self) -> bool:
@@ -295,7 +295,7 @@ class Answer:
         several = extra.get('n') if isinstance(extra, Mapping) else None
         return Context(
             model=self.endpoint.model,
-            schemas=_schemas(self.parameters),
+            schemas=schemas_of(self.parameters),
             tags=_tags(profile, self.endpoint),
             closing_only=bool(profile.get('compat_start_with_reasoning')),
             answer_in_reasoning=bool(profile.get('compat_answer_in_reasoning')),
@@ -304,25 +304,6 @@ class Answer:
             details=self.details,
             offer=self._offer,
         )
-
-
-def _schemas(parameters: ModelRequestParameters) -> dict[str, Mapping[str, Any]]:
-    return {name: tool.parameters_json_schema for name, tool in parameters.tool_defs.items()}
-
-
-def _offer(parameters: ModelRequestParameters, settings: Mapping[str, Any]) -> Offer:
-    """Which tools may be called, as pydantic-ai reads `tool_choice`: `none` forbids all but output tools."""
-    choice, extra, schemas = settings.get('tool_choice'), settings.get('extra_body'), _schemas(parameters)
-    if isinstance(extra, Mapping) and extra.get('tool_choice') == 'none':
-        return Offer(schemas, 'suppress')
-    outputs = {tool.name for tool in parameters.output_tools}
-    if choice in ('none', []) and not outputs:
-        return Offer(schemas, 'suppress')
-    names = [] if choice == 'none' else getattr(choice, 'function_tools', choice)
-    if isinstance(names, list):
-        chosen = {*names} if isinstance(choice, list) and choice else {*names} | outputs
-        schemas = {name: schema for name, schema in schemas.items() if name in chosen}
-    return Offer(schemas, 'on')
 
 
 def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:
@@ -413,7 +394,9 @@ async def see(response: Any) -> None:
     pin.response = response
     if response.status_code >= _SERVER_ERROR:
         body = await response.aread()
-        if is_hopeless(body) or _teaches(pin.profile, response.status_code, response.request.content, body):
+        sent, url = response.request.content, str(response.request.url)
+        known = is_hopeless(body) or _teaches(pin.profile, response.status_code, sent, body)
+        if known or holds_call(pin.profile, url, sent, body):
             retry_never(response)
 
 

@@ -72,11 +72,11 @@ class _Block:
             reader = Reader(names, start + len(marker), start + LONGEST)
             self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden(marker))))
 
-    def read(self, text: str, *, ended: bool) -> _Markup | None:
+    def read(self, text: str, *, ended: bool, cut: bool) -> _Markup | None:
         """What it says; `None` if it takes more text, or no grammar reads on."""
         for run in self._runs[:]:
             grammar, reader, steps = run
-            reader.grow(text, ended=ended)
+            reader.grow(text, ended=ended, cut=cut)
             try:
                 next(steps)
             except StopIteration as done:
@@ -125,7 +125,7 @@ class CallScanner:
         self._block: _Block | None = None
         self._first = self._blank = True  # nothing but white space so far: in the answer, since a call
         self._vain = 0  # characters that were read for calls that were none
-        self._ended = False
+        self._ended = self._cut = False
 
     @property
     def passes(self) -> bool:
@@ -154,16 +154,19 @@ class CallScanner:
         self._cuts.append(len(self._text))
         return self._settled()
 
-    def finish(self) -> list[Found]:
-        """What the end of the text settles; white space behind a call is no answer. More may follow, as a new text."""
-        self._ended = True
+    def finish(self, *, cut: bool = False) -> list[Found]:
+        """What the end of the text settles; white space behind a call is no answer. More may follow, as a new text.
+
+        Where the answer was `cut` off, a call that is not closed is none: arguments may be missing.
+        """
+        self._ended, self._cut = True, cut
         found = self._settled()
         if not self.found:
             self._blank = False
             self._release(len(self._text), found)
         self._text, self._cuts, self._block = '', [], None
         self._said = self._told = self._next = self._keep = 0
-        self._ended = False
+        self._ended = self._cut = False
         return found
 
     def _settled(self) -> list[Found]:
@@ -171,7 +174,7 @@ class CallScanner:
         while self._block is not None or self._opens():
             block = self._block
             assert block is not None  # noqa: S101 - for the type checker
-            read = block.read(self._text, ended=self._ended)
+            read = block.read(self._text, ended=self._ended, cut=self._cut)
             if read is None and block.open and len(self._text) - block.start <= LONGEST:
                 break
             self._block, self._next = None, block.again
@@ -260,11 +263,13 @@ class CallScanner:
         self._said = 0
 
 
-def scan(text: str, schemas: Mapping[str, Mapping[str, Any]], *, suppress: bool = False) -> list[Found]:
-    """A whole answer, as text and calls."""
+def scan(
+    text: str, schemas: Mapping[str, Mapping[str, Any]], *, suppress: bool = False, cut: bool = False
+) -> list[Found]:
+    """A whole answer, or one that was `cut` off, as text and calls."""
     scanner = CallScanner(schemas, suppress=suppress)
     joined: list[Found] = []
-    for piece in (*scanner.feed(text), *scanner.finish()):
+    for piece in (*scanner.feed(text), *scanner.finish(cut=cut)):
         if joined and piece.call is None and joined[-1].call is None:
             joined[-1] = Found(joined[-1].text + piece.text)
         else:
