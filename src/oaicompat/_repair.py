@@ -146,7 +146,7 @@ class ChunkRepair:
 
     def _rejected(self, failure: FailureError) -> Json:
         """What the model wrote and the server could not read, as a chunk; if there is none, the error is raised."""
-        text = rejected_text(failure.body, self._context.offer)
+        text = None if self._context.alternatives else rejected_text(failure.body, self._context.offer)
         if text is None or self._calls.begun or self._finished:
             raise failure
         self.repairs.add('tool_call.rejected')
