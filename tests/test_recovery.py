@@ -113,6 +113,14 @@ async def test_text_and_calls_keep_their_order(size: int) -> None:
         assert len({*ids(response)}) == 3
 
 
+@sizes
+async def test_a_stream_that_is_put_together_tells_the_same(size: int) -> None:
+    body = sse(*pieces(f'Let me look.\n{HERMES}\n{SEARCH}', size), STOP)
+    asked = await ask(body, content_type='text/event-stream', profile={'compat_stream': 'always'})
+    expected = called(m.TextPart('Let me look.\n'), ROME, OSLO, repairs=('request.stream', *TEXT))
+    assert asked.response == expected, asked.error
+
+
 async def test_reasoning_text_and_native_calls_stand_where_they_came() -> None:
     native = start('{"city":"A"}', id='call_1')
     chunks = [*pieces('Hm.\n', 2, 'reasoning_content'), *pieces(f'So <\n{HERMES}', 4), native, CALLED]

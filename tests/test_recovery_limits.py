@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from pydantic_ai import messages as m
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.models import ModelRequestParameters
-from test_completions import TOOLS, ask, parent, think
+from test_completions import HISTORY, TOOLS, ask, parent, think
 from test_recovery import EXAMPLES, HERMES, ROME, TEXT, pieces
 from test_streams import CALLED, STOP, called, said, sse, start
 
+from oaicompat import OpenAICompatibleModel
 from oaicompat._completion import repair_completion
 from oaicompat._grammars import GRAMMARS
 from oaicompat._recovery import Offer
 from oaicompat._repair import INLINE, ChunkRepair, Context
-from oaicompat.testing import chunk, completion
+from oaicompat.testing import Reply, ScriptedServer, chunk, completion
 
 # Where it is off
 
@@ -64,6 +65,29 @@ async def test_what_is_quoted_stays(key: str, write: str, settings: Any) -> None
         assert (asked.response, asked.events) == (theirs.response, theirs.events)
 
 
+UNCLOSED = {
+    'an object': (HERMES.removesuffix('\n</tool_call>'), 1),
+    'parameters': ('<tool_call>\n<function=lookup>\n<parameter=city>\nRome\n</parameter>\n', 1),
+    'keys and values': ('<tool_call>lookup<arg_key>city</arg_key><arg_value>Rome</arg_value>', 1),
+    'closed': (HERMES, 0),
+}
+
+
+@pytest.mark.parametrize(('reason', 'whole'), [('stop', True), ('length', False), ('content_filter', False)])
+@pytest.mark.parametrize(('text', 'missing'), UNCLOSED.values(), ids=UNCLOSED)
+async def test_what_broke_off_is_no_call(text: str, missing: bool, reason: str, whole: bool) -> None:
+    """Arguments may be missing."""
+    body = completion(text)
+    body['choices'][0]['finish_reason'] = reason
+    streamed = await ask(sse(*pieces(text, 6), chunk({}, finish_reason=reason)), stream=True)
+    for asked in (await ask(body), streamed):
+        assert asked.response is not None, asked.error
+        assert asked.response.parts == ([ROME] if whole or not missing else [m.TextPart(text)])
+    ended = (await ask(sse(*pieces(text, 6)), stream=True)).response
+    assert ended is not None
+    assert ended.parts == ([m.TextPart(text)] if missing else [ROME])
+
+
 # Errors that hold what the model wrote
 
 
@@ -95,6 +119,24 @@ async def test_a_call_in_a_refusal_is_the_answer(
     assert (asked.response.finish_reason, asked.response.model_name) == ('tool_call', 'm')
     assert (asked.response.provider_details or {})['oaicompat'] == [*REJECTED]
     assert len(asked.sent) == 1
+
+
+@pytest.mark.parametrize('stream', [True, False])
+@pytest.mark.parametrize(('text', 'times'), [(WRONG, 1), ('None.', 3)])
+async def test_what_is_answered_is_not_asked_again(text: str, times: int, stream: bool) -> None:
+    """The SDK sends again what got a status 500."""
+    headers = {'retry-after-ms': '1'}
+    async with ScriptedServer(lambda _: Reply.json(llama_cpp(text), 500, headers=headers)) as server:
+        async with OpenAICompatibleModel('m', base_url=server.base_url) as model:
+            try:
+                if stream:
+                    async with model.request_stream(HISTORY, None, TOOLS) as answer:
+                        assert [event async for event in answer]
+                else:
+                    assert (await model.request(HISTORY, None, TOOLS)).parts == [ROME]
+            except ModelHTTPError:
+                assert times > 1
+    assert len(server.requests) == times
 
 
 @pytest.mark.parametrize('stream', [True, False])

@@ -27,13 +27,13 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models import ModelRequestParameters
 
-from oaicompat import _urls
 from oaicompat._client import as_completion, as_response, as_stream, error_body, is_connecting, request_timeout
 from oaicompat._completion import completion_in, fold, repair_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import lessons
 from oaicompat._mapping import CARRIED, tags_of
+from oaicompat._offers import holds_call, offer_of, schemas_of
 from oaicompat._recovery import Offer, rejected_text
 from oaicompat._repair import ChunkRepair, Context, IncompleteError
 from oaicompat._response_events import EventRepair, response_in
@@ -265,10 +265,9 @@ class Answer:
 
     @property
     def _offer(self) -> Offer:
-        default = 'off' if _urls.is_openai(self.endpoint.url) else 'on'
-        if self.responses or self.profile.get('compat_text_calls', default) == 'off':
+        if self.responses:
             return Offer()
-        return _offer(self.parameters, self.settings)
+        return offer_of(self.parameters, self.settings, self.profile, self.endpoint.url)
 
     @property
     def _strict(self) -> bool:
@@ -280,7 +279,7 @@ class Answer:
         several = extra.get('n') if isinstance(extra, Mapping) else None
         return Context(
             model=self.endpoint.model,
-            schemas=_schemas(self.parameters),
+            schemas=schemas_of(self.parameters),
             tags=tags_of(profile, self.endpoint),
             closing_only=bool(profile.get('compat_start_with_reasoning')),
             answer_in_reasoning=bool(profile.get('compat_answer_in_reasoning')),
@@ -289,25 +288,6 @@ class Answer:
             details=self.details,
             offer=self._offer,
         )
-
-
-def _schemas(parameters: ModelRequestParameters) -> dict[str, Mapping[str, Any]]:
-    return {name: tool.parameters_json_schema for name, tool in parameters.tool_defs.items()}
-
-
-def _offer(parameters: ModelRequestParameters, settings: Mapping[str, Any]) -> Offer:
-    """Which tools may be called, as pydantic-ai reads `tool_choice`: `none` forbids all but output tools."""
-    choice, extra, schemas = settings.get('tool_choice'), settings.get('extra_body'), _schemas(parameters)
-    if isinstance(extra, Mapping) and extra.get('tool_choice') == 'none':
-        return Offer(schemas, 'suppress')
-    outputs = {tool.name for tool in parameters.output_tools}
-    if choice in ('none', []) and not outputs:
-        return Offer(schemas, 'suppress')
-    names = [] if choice == 'none' else getattr(choice, 'function_tools', choice)
-    if isinstance(names, list):
-        chosen = {*names} if isinstance(choice, list) and choice else {*names} | outputs
-        schemas = {name: schema for name, schema in schemas.items() if name in chosen}
-    return Offer(schemas, 'on')
 
 
 async def _done(value: Any) -> Any:
@@ -322,7 +302,9 @@ async def see(response: Any) -> None:
     pin.response = response
     if response.status_code >= _SERVER_ERROR:
         body = await response.aread()
-        if is_hopeless(body) or _teaches(pin.profile, response.status_code, response.request.content, body):
+        sent, url = response.request.content, str(response.request.url)
+        known = is_hopeless(body) or _teaches(pin.profile, response.status_code, sent, body)
+        if known or holds_call(pin.profile, url, sent, body):
             retry_never(response)
 
 

@@ -204,7 +204,7 @@ def _inner(r: Reader, closing: str, *followers: str) -> Steps[str]:
         end = r.at
         yield from r.space()
         followed = yield from r.maybe(*followers)
-        cut_off = r.ended and any(follower.startswith(r.text[r.at :]) for follower in followers)
+        cut_off = r.ended and not r.cut and any(follower.startswith(r.text[r.at :]) for follower in followers)
         r.at = end
         if followed or cut_off:
             return r.text[start : end - len(closing)]

@@ -105,7 +105,7 @@ def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
     content = message.get('content')
     if isinstance(content, str):
         message = _with_thinking(message, content, context, repairs)
-    searched = recovered(message, context.offer, tracker, SEARCHED, repairs)
+    searched = recovered(message, context.offer, tracker, SEARCHED, repairs, reason=choice.get('finish_reason'))
     if searched.get('tool_calls') != message.get('tool_calls') and choice.get('finish_reason') in STOPS:
         choice = {**choice, 'finish_reason': 'tool_calls'}
     message = searched

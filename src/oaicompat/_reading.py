@@ -29,18 +29,20 @@ class Reader:
         size: How far it may be read.
         at: The position that is read next.
         ended: Whether no more will come.
+        cut: Whether that is since the answer broke off; then nothing that is missing is forgiven.
         names: The tools that were offered.
         items: How many calls of a block were read.
     """
 
-    __slots__ = ('_limit', 'at', 'ended', 'items', 'names', 'size', 'text')
+    __slots__ = ('_limit', 'at', 'cut', 'ended', 'items', 'names', 'size', 'text')
 
     def __init__(self, names: Collection[str], at: int = 0, limit: int = sys.maxsize) -> None:
         self.text, self.names, self.at, self.items, self._limit = '', names, at, 0, limit
-        self.size, self.ended = 0, False
+        self.size, self.ended, self.cut = 0, False, False
 
-    def grow(self, text: str, *, ended: bool) -> None:
+    def grow(self, text: str, *, ended: bool, cut: bool = False) -> None:
         """Go on with all the text there is, as far as the limit allows."""
+        self.cut = cut
         self.text, self.size = text, min(len(text), self._limit)
         self.ended = ended and len(text) <= self._limit
 
@@ -173,12 +175,12 @@ class Reader:
         return word
 
     def close(self, *closings: str, opener: str = '', needed: bool = True) -> Steps[None]:
-        """Take a closing marker, which may be missing or cut at the end of the answer, or in front of `opener`."""
+        """Take a closing marker, which may be missing or cut at the end of a whole answer, or in front of `opener`."""
         start = self.at
         yield from self.space()
         if (yield from self.maybe(*closings)):
             return
-        if self.ended and any(closing.startswith(self.text[self.at :]) for closing in closings):
+        if self.ended and not self.cut and any(closing.startswith(self.text[self.at :]) for closing in closings):
             self.at = self.size
             return
         if needed and not (opener and (yield from self.maybe(opener))):

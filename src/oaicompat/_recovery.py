@@ -24,6 +24,7 @@ STOPS = frozenset(
 )  # fmt: skip
 """The finish reasons that say no more than that the answer is whole; with a call in it, it ends with that."""
 
+_WHOLE = STOPS | {'tool_calls', 'function_call', 'tool_use', 'tool_call', 'TOOL_CALL'}
 _PARSER = re.compile(
     r'failed to parse (?:input|output|the generated \w+)(?: at pos \d+)?: ?(?P<text>.+)', re.DOTALL | re.IGNORECASE
 )
@@ -96,9 +97,9 @@ class Recovery:
         made[0] = {**rest, **made[0]}
         return [*made, {'tool_calls': calls}] if calls else made
 
-    def finish(self) -> list[Json]:
-        """What is still held."""
-        return self._ended()
+    def finish(self, reason: object) -> list[Json]:
+        """What is still held when the answer ends for that reason."""
+        return self._ended(cut=reason not in _WHOLE)
 
     @property
     def holds(self) -> bool:
@@ -112,8 +113,8 @@ class Recovery:
         self._current = key
         return [*ended, *self._told(key, self._scanners[key].feed(text))]
 
-    def _ended(self) -> list[Json]:
-        return self._told(self._current, self._scanners[self._current].finish()) if self._current else []
+    def _ended(self, *, cut: bool = False) -> list[Json]:
+        return self._told(self._current, self._scanners[self._current].finish(cut=cut)) if self._current else []
 
     def _told(self, key: str, found: Iterable[Found]) -> list[Json]:
         deltas: list[Json] = []
@@ -128,16 +129,22 @@ class Recovery:
         return deltas
 
 
-def recovered(message: Json, offer: Offer, calls: ToolCalls, keys: Iterable[str], repairs: set[str]) -> Json:
-    """A whole message with the calls that stand in its texts, which are in the fields `keys`, in that order."""
+def recovered(
+    message: Json, offer: Offer, calls: ToolCalls, keys: Iterable[str], repairs: set[str], *, reason: object
+) -> Json:
+    """A whole message with the calls that stand in its texts, which are in the fields `keys`, in that order.
+
+    `reason` says why it ends.
+    """
     if offer.mode == 'off':
         return message
+    cut = reason is not None and reason not in _WHOLE
     made: list[Mapping[str, Any]] = []
     changed: Json = {}
     for key in keys:
         if not isinstance(text := message.get(key), str) or not text:
             continue
-        found = scan(text, offer.schemas, suppress=offer.suppresses)
+        found = scan(text, offer.schemas, suppress=offer.suppresses, cut=cut)
         rest = ''.join(one.text for one in found)
         if rest != text:
             repairs.add('tool_call.suppressed' if offer.suppresses else 'tool_call.text')

@@ -147,7 +147,7 @@ class ChunkRepair:
 
     def _rejected(self, failure: FailureError) -> Json:
         """What the model wrote and the server could not read, as a chunk; if there is none, the error is raised."""
-        text = rejected_text(failure.body, self._context.offer)
+        text = None if self._context.alternatives else rejected_text(failure.body, self._context.offer)
         if text is None or self._calls.begun or self._finished:
             raise failure
         self.repairs.add('tool_call.rejected')
@@ -232,8 +232,8 @@ class ChunkRepair:
         deltas = self._recovery.expanded(self._with_kept(self._split(delta), ends=bool(reason)))
         if reason and not self._finished:
             # More may follow: some servers say the reason with every chunk.
-            deltas = _merged(deltas, self._released())
             self._finished, self._reason = True, reason
+            deltas = _merged(deltas, self._released())
         if self._recovery.found and reason in STOPS:
             choice = {**choice, 'finish_reason': 'tool_calls'}
         elif deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
@@ -361,7 +361,7 @@ class ChunkRepair:
         deltas += [{key: joined_halves(half)} for key, half in self._halves.items()]
         self._halves.clear()
         self._answered = self._answered or any(piece.kind == 'text' and piece.text.strip() for piece in pieces)
-        deltas = [*self._recovery.expanded(deltas), *self._recovery.finish()]
+        deltas = [*self._recovery.expanded(deltas), *self._recovery.finish(self._reason)]
         self._answered = self._answered or self._recovery.found
         return deltas
 

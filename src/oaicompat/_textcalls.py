@@ -4,7 +4,7 @@ Text goes in, text and calls come out, in order. Three questions are asked where
 or does it quote one (`_quoting.py`)? What does the markup say (`_grammars.py`)? Does it call a tool that was offered,
 with arguments that may be meant for it (`fitted()`)? Where one answer is no, the text stays as it came.
 
-Text comes out in the pieces it came in. Held are: what may be the beginning of a marker, at most as long as one; an
+Text comes out in the pieces it came in. Held are: what may be the beginning of a marker, with the piece it is in; an
 open call, at most `LONGEST`; and white space at the start of the answer or behind a call, at most `_BLANK`, as it goes
 with the call that follows. White space between text and a call stays with the text, since it was sent when it came.
 JSON or Python without a marker is a call only if the whole answer is nothing else. Pure and incremental; linear, as
@@ -72,11 +72,11 @@ class _Block:
             reader = Reader(names, start + len(marker), start + LONGEST)
             self._runs.append((grammar, reader, _read(grammar, marker, reader, place.forbidden(marker))))
 
-    def read(self, text: str, *, ended: bool) -> _Markup | None:
+    def read(self, text: str, *, ended: bool, cut: bool) -> _Markup | None:
         """What it says; `None` if it takes more text, or no grammar reads on."""
         for run in self._runs[:]:
             grammar, reader, steps = run
-            reader.grow(text, ended=ended)
+            reader.grow(text, ended=ended, cut=cut)
             try:
                 next(steps)
             except StopIteration as done:
@@ -125,7 +125,7 @@ class CallScanner:
         self._block: _Block | None = None
         self._first = self._blank = True  # nothing but white space so far: in the answer, since a call
         self._vain = 0  # characters that were read for calls that were none
-        self._ended = False
+        self._ended = self._cut = False
 
     @property
     def passes(self) -> bool:
@@ -160,37 +160,47 @@ class CallScanner:
         """What `text` settles, where no call opens in it and none is open; otherwise `None`, and it is not taken."""
         if self._block is not None or self._blank or self._first or self._said or self.passes:
             return None
-        held, before = self._text + text, self._text
-        found = _START.search(held)
-        end = len(held) if found is None else found.start()
-        if found is not None and found[0] in _BY_MARKER:
-            return None
-        self._text = held
-        self._tell(end)
-        if found is not None and self._place.ignores(found[0]):
-            self._text = before  # the place stays told: the same text is read again
-            return None
-        self._cuts.append(len(held))
-        return self._passed(end)
+        before, self._text = self._text, self._text + text
+        found = _START.search(self._text, self._next)
+        if found is None or found[0] not in _BY_MARKER:
+            end = len(self._text) if found is None else found.start()
+            self._tell(end)
+            if found is None or not self._place.ignores(found[0]):
+                self._cuts.append(len(self._text))
+                return self._passed(end)
+        self._text = before  # it comes again
+        return None
 
     def _passed(self, end: int) -> list[Found]:
-        """What stands in front of `end`, where no call opens; what is behind it may be the beginning of a marker."""
-        text, starts = self._text, [0, *self._cuts[:-1]]
-        found = [Found(text[a : min(b, end)]) for a, b in zip(starts, self._cuts, strict=True) if a < end]
-        self._text, self._cuts = text[end:], [cut - end for cut in self._cuts if cut > end]
-        self._told = self._next = self._keep = 0
+        """What stands in front of the piece in which a marker may begin, at `end`."""
+        text, start = self._text, self._piece(end)
+        said = bisect_right(self._cuts, start)
+        ends = [*self._cuts[:said], start]
+        found = [Found(text[a:b]) for a, b in zip([0, *ends], ends, strict=False) if a < b]
+        self._text, self._cuts = text[start:], [cut - start for cut in self._cuts[said:]]
+        self._told = self._next = end - start
+        self._keep = 0
         return found
 
-    def finish(self) -> list[Found]:
-        """What the end of the text settles; white space behind a call is no answer. More may follow, as a new text."""
-        self._ended = True
+    def _piece(self, position: int) -> int:
+        """Where the piece starts that `position` is in: as it came, it goes out; but where one is long."""
+        at = bisect_right(self._cuts, position)
+        start = self._cuts[at - 1] if at else 0
+        return start if position - start <= LONGEST else position
+
+    def finish(self, *, cut: bool = False) -> list[Found]:
+        """What the end of the text settles; white space behind a call is no answer. More may follow, as a new text.
+
+        Where the answer was `cut` off, a call that is not closed is none: arguments may be missing.
+        """
+        self._ended, self._cut = True, cut
         found = self._settled()
         if not self.found:
             self._blank = False
             self._release(len(self._text), found)
         self._text, self._cuts, self._block = '', [], None
         self._said = self._told = self._next = self._keep = 0
-        self._ended = False
+        self._ended = self._cut = False
         return found
 
     def _settled(self) -> list[Found]:
@@ -198,7 +208,7 @@ class CallScanner:
         while self._block is not None or self._opens():
             block = self._block
             assert block is not None  # noqa: S101 - for the type checker
-            read = block.read(self._text, ended=self._ended)
+            read = block.read(self._text, ended=self._ended, cut=self._cut)
             if read is None and block.open and len(self._text) - block.start <= LONGEST:
                 break
             self._block, self._next = None, block.again
@@ -245,7 +255,7 @@ class CallScanner:
             if self._place.ignores(marker) or (partial and self._ended):
                 self._next = start + 1
                 continue
-            self._next = self._keep = start
+            self._next, self._keep = start, self._piece(start)
             if not partial:
                 self._block = _Block(start, marker, self._place, self._schemas)
             return not partial
@@ -287,11 +297,13 @@ class CallScanner:
         self._said = 0
 
 
-def scan(text: str, schemas: Mapping[str, Mapping[str, Any]], *, suppress: bool = False) -> list[Found]:
-    """A whole answer, as text and calls."""
+def scan(
+    text: str, schemas: Mapping[str, Mapping[str, Any]], *, suppress: bool = False, cut: bool = False
+) -> list[Found]:
+    """A whole answer, or one that was `cut` off, as text and calls."""
     scanner = CallScanner(schemas, suppress=suppress)
     joined: list[Found] = []
-    for piece in (*scanner.feed(text), *scanner.finish()):
+    for piece in (*scanner.feed(text), *scanner.finish(cut=cut)):
         if joined and piece.call is None and joined[-1].call is None:
             joined[-1] = Found(joined[-1].text + piece.text)
         else:
