@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 _TEXT_KEYS = (
@@ -24,6 +24,16 @@ _LONGEST = 20_000
 def complaints(body: object) -> Iterator[str]:
     """The texts of an error body, each with the field it names in front where the body names one."""
     yield from _texts(body, 0)
+
+
+_TOKEN = re.compile(r'(?i:bearer) (?=[^\s\d]{0,200}\d)[\w.~+/=-]{8,}|(?<![\w-])(?:sk|gsk|xai|hf|nvapi)[-_][\w-]{8,}')
+
+
+def masked(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` without the secrets that a server echoes, and without what looks like one."""
+    for secret in secrets:
+        text = text.replace(secret, '***')
+    return _TOKEN.sub('***', text)
 
 
 def _texts(body: object, depth: int) -> Iterator[str]:

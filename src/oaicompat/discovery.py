@@ -27,6 +27,7 @@ from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError, failure_in
 from oaicompat._listing import ListedModel, following, lists_models, models_in, nearest, says_unknown_model
 from oaicompat._providers import OPENAI_PREFIXES, resolve
+from oaicompat._sdk import body_of
 from oaicompat.errors import add_hint, explained, wrong_url
 from oaicompat.servers import find_server
 
@@ -236,7 +237,7 @@ async def with_nearest(error: ModelHTTPError, client: AsyncOpenAI, endpoint: End
     facts: Any = error
     if hasattr(error, 'served') or _urls.is_openai(endpoint.url):
         return error
-    if not says_unknown_model(complaints(error.body), status=error.status_code, model=endpoint.model):
+    if not says_unknown_model(complaints(body_of(error)), status=error.status_code, model=endpoint.model):
         return error
     facts.served = ()
     try:
