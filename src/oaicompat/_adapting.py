@@ -104,7 +104,7 @@ class _Tries:
 
     def _is_refusal(self, error: ModelHTTPError) -> bool:
         refused = error.status_code in REFUSED or error.status_code == (self.first or error).status_code
-        return refused and not is_callers_fault([text for text in complaints(body_of(error)) if text.strip()])
+        return refused and not is_callers_fault(body_of(error))
 
     def overruled(self, profile: Profile) -> tuple[Lesson, ModelHTTPError] | None:
         """The lesson that the caller's own profile stands against, and what taught it: then it can't help.

@@ -247,6 +247,21 @@ CALLERS_FAULT = _any(
 )
 """Complaints that no other shape of the same request answers."""
 
+CALLERS_CODES = _any(
+    'apikey|unauthori[sz]ed|unauthenticated|authentication|permission|accessdenied|deactivated|unsupportedcountry',
+    'context(?:length|window|size)|quota|billing|insufficient|arrear|ratelimit|toomanyrequests',
+    'resourceexhausted|contentfilter|contentpolicy|responsibleai|datainspection|moderationblock|imageparse|invalidimage',
+    'model(?:not|doesnot)(?:found|exist|available|open)|(?:unknown|invalid)model',
+)
+"""The same, in codes; of these, letters alone."""
+
+UNKNOWN_CODES = _any(
+    '(?:unsupported|unknown|unrecogni[sz]ed|unexpected|extra)(?:request)?(?:parameter|param|field|argument|keywordargument'
+    '|key|property|input)s?(?:error)?',
+    'extraforbidden|additionalproperties|whitelistvalidation|(?:parameter|param|field|argument)(?:notsupported|unknown)',
+)
+"""Codes that say of the field beside them that it is not taken."""
+
 VAGUE = _any(
     r'^\W*(?:error from provider\b[^:]{0,60}:\s*)?(?:litellm\.\w+: )?(?:'
     r'upstream (?:request|server)? ?(?:failed|error)|provider returned error|all target providers failed|bad request'

@@ -14,6 +14,7 @@ from oaicompat import _shapes
 from oaicompat._fields import omitted
 from oaicompat._prompted import prompted
 from oaicompat._schemas import rewrites_for
+from oaicompat._words import ABROAD, plain
 
 Delta = Mapping[str, Any]
 
@@ -24,7 +25,7 @@ _LOOKED_AT = 2000
 
 def told(complaint: str) -> str:
     """A complaint without the names of what would be right."""
-    return _ALTERNATIVES.sub('', complaint[:_LOOKED_AT])
+    return _ALTERNATIVES.sub('', plain(complaint[:_LOOKED_AT]))
 
 
 class Refusal(NamedTuple):
@@ -64,7 +65,10 @@ _UNSUPPORTED = (
     r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept|available|enabled|valid)|doesn.t support'
     r'|incompatible|invalid|unavailable|unknown|unrecognized|extra|forbidden|must be|only|may not|no endpoints'
 )
-UNKNOWN = r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden'
+UNKNOWN = (
+    r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden'
+    rf'|additional propert|{ABROAD}'
+)
 _NOT_A_REFUSAL = r'must be set|only allowed when|are specified|but got|is required'
 
 
