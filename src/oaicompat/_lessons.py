@@ -159,6 +159,7 @@ def guesses(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
     # A router that finds nobody for a request says 404.
     searched = status in REFUSED or (status == _NOBODY and texts)
     vague = searched and all(VAGUE.search(text) for text in texts) and (texts or is_silent(body))
+    vague = vague and not any(code.places and UNKNOWN_CODES.fullmatch(code.name) for code in codes(body))
     if not vague or is_callers_fault(body) or profile.get('compat_search_refusals') is False:
         return ()
     because = (texts or ['a refusal that says nothing'])[0][:200]

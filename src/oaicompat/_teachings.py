@@ -64,6 +64,7 @@ _ALTERNATIVES = re.compile(r',? expected (?:one of|`).*', re.IGNORECASE | re.DOT
 _UNSUPPORTED = (
     r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept|available|enabled|valid)|doesn.t support'
     r'|incompatible|invalid|unavailable|unknown|unrecognized|extra|forbidden|must be|only|may not|no endpoints'
+    rf'|supports only|not one of|cannot unmarshal|input should be|\u53ea\u652f\u6301|\u4ec5\u652f\u6301|{ABROAD}'
 )
 UNKNOWN = (
     r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden'
@@ -76,9 +77,19 @@ def tool_choice(refusal: Refusal) -> Delta | None:
     kind = _shapes.tool_choice(refusal.sent)
     if kind not in ('named', 'required') or not refusal.has(_UNSUPPORTED) or refusal.has(_NOT_A_REFUSAL):
         return None
+    if kind == 'required' and refusal.has(
+        r'(?:should|must) be\b.*\brequired\b', r'supported \w* ?values.*\brequired\b'
+    ):
+        return None  # the word that was sent stands among those that may be
     # Most of those that refuse one form refuse both, and some say so.
     both = refusal.has(
-        'thinking', 'reasoning', r'must be \W*auto', r'only \W*auto', 'required or object', 'no endpoints'
+        'thinking',
+        'reasoning',
+        r'must be \W*auto',
+        r'only \W*auto',
+        '[\u53ea\u4ec5]\u652f\u6301\\W*auto',
+        'required or object',
+        'no endpoints',
     )
     named = {'compat_named_tool_choice': False} if kind == 'named' else {}
     return {**named, **({'compat_required_tool_choice': False} if both or kind == 'required' else {})}
@@ -123,7 +134,16 @@ def strict(refusal: Refusal) -> Delta | None:
 
 def token_limit(refusal: Refusal) -> Delta | None:
     if refusal.has(
-        'too large', 'maximum', 'range', 'at most', 'above', 'less than', 'greater than', 'exceed', 'integer'
+        'too large',
+        r'\bvalue (?:for|of)',
+        'maximum',
+        'range',
+        'at most',
+        'above',
+        'less than',
+        'greater than',
+        'exceed',
+        'integer',
     ):
         return None
     sent = [key for key in ('max_tokens', 'max_completion_tokens') if key in refusal.sent]
@@ -195,7 +215,7 @@ _ABOUT_CONTENT = (
 )
 _NAMES_NOTHING = (
     r'^\W*(?:input should be|invalid type\b|str type|expected (?:a )?str|failed to deserialize|cannot deserialize)',
-    r'^\W*(?:json: cannot unmarshal|got an? (?:list|array)\b|\[|can only concatenate)',
+    r'^\W*(?:json: cannot unmarshal|unhashable type|got an? (?:list|array)\b|\[|can only concatenate)',
 )
 _OTHER_FIELDS = ('tool_calls', 'arguments', 'tool_call_id', r'\bname\b', 'response_format', 'parameters')
 
