@@ -62,6 +62,11 @@ def taught(sent: dict[str, Any], body: object, status: int = 400) -> dict[str, A
 
 
 FIELDS = [
+    '{} is not a valid parameter', 'Invalid field name: {}', 'The field {} is not part of the schema',
+    '{} not supported',
+    'No such parameter: {}', 'parameter {} does not exist', "'{}' was unexpected", 'extra fields not permitted: {}',
+    '{} is no longer supported', 'does not currently support the `{}` parameter', 'Cannot use {} with this model',
+    'Remove the {} parameter', '\u4e0d\u652f\u6301 {} \u53c2\u6570', '{} can only be used when stream is true',
     "This model doesn't support {}.", 'This model doesn\u2019t support {}', "`{}` isn't supported", '{}: not supported',
     "Unrecognized key(s) in object: '{}'", "got an unexpected keyword argument '{}'", 'property {} should not exist',
     'body/{} must NOT have additional properties', "additionalProperties: '{}' not allowed", '{}: unknown field',
@@ -149,6 +154,9 @@ def test_the_place_counts_with_the_words() -> None:
 
 
 CALLERS: list[Any] = [
+    'user is not allowed to access this model', 'The user is unknown', 'project user is forbidden', 'User not allowed',
+    'Tool calls are not supported for user messages', 'unknown user: u',
+    'Requests from this user are not allowed', 'Access for user is not enabled',
     'invalid param: temperature', 'Invalid parameter: temperature', 'service_tier must be one of auto, default',
     'temperature \u53c2\u6570\u975e\u6cd5\uff0c\u53d6\u503c\u8303\u56f4 (0, 1)', 'value 9 is not allowed',
     'unsupported value for max_completion_tokens: 9', "tool 'look' not found in tools", 'seed must not be negative',
@@ -171,6 +179,21 @@ def test_what_is_the_callers_to_change_teaches_nothing(body: object) -> None:
     everything = {**SEED, **LIST, 'stream_options': {}}
     assert taught(everything, body) == {}
     assert guesses({}, everything, 400, body) == ()
+
+
+def test_of_several_fields_each_is_left_out() -> None:
+    for wording in ('`seed` and `user` are not supported', 'seed, top_k and user are not supported with this model'):
+        assert set(taught(SEED, wording)['compat_omit']) == {'seed', 'user'}
+
+
+def test_a_field_whose_name_is_a_word_is_marked_as_one() -> None:
+    for wording in (
+        "'user' is not allowed",
+        'user: not supported',
+        'The user parameter is unknown',
+        'Unknown field: user',
+    ):
+        assert taught(SEED, wording) == {'compat_omit': ('user',)}
 
 
 def test_a_range_that_knows_one_value_is_of_the_model() -> None:
@@ -266,7 +289,20 @@ def test_keywords_of_schemas(wording: str, asked: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    'part', ['seed ', 'tool call id must match ', 'reasoning: ', '<html><', 'role ', 'Bearer a', '{']
+    'part',
+    [
+        'seed ',
+        'tool call id must match ',
+        'reasoning: ',
+        '<html><',
+        'a, ',
+        'a',
+        '`a` and ',
+        'not ',
+        'role ',
+        'Bearer a',
+        '{',
+    ],
 )
 def test_long_bodies_are_read_in_no_time(part: str) -> None:
     body = {'message': part * (20_000 // len(part)), 'code': 'unsupported_value'}

@@ -108,6 +108,7 @@ _BY_PROMPT = {'compat_tools': 'prompted'}
 _NO_MATTER_OF_TOOLS = (
     r'parallel|\bstrict\b|must be set|more than|at most|too many|maximum|together|combin|at the same time',
     r'custom|built-?in|hosted|server.?side|\bmcp\b|web.?search|with function calling|of type',
+    r'(?:for|in|of) (?:user|system|assistant) messages',
     r'tool.?(?:results?|messages?|returns?|outputs?|ids?)\b|response.?(?:format|mime)|json.?(?:mode|schema|object)',
 )
 
@@ -125,7 +126,7 @@ def output_format(refusal: Refusal) -> Delta | None:
     return {'compat_json_schema': False}
 
 
-_NO_MATTER_OF_FORMAT = (r'word \W*json', 'must be an object', 'expected type', 'has moved')
+_NO_MATTER_OF_FORMAT = (r'word \W*json', 'must be an object', 'expected type', 'has moved', r'json_schema\.name')
 
 
 def strict(refusal: Refusal) -> Delta | None:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import re
 
-_TAKEN = r'(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed|implemented|known|expected)'
-BAD = rf'(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|forbidden|disabled|not (?:\w+ ){{0,2}}{_TAKEN})'
+_TAKEN = r'(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed|implemented|known|expected|defined)'
+BAD = (
+    rf'(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|forbidden|disabled|not (?:\w+ ){{0,2}}{_TAKEN}'
+    rf'|no longer {_TAKEN}|not part of the schema'
+    r'|not an? (?:valid|known|supported) (?:argument|param|field|propert|option))'
+)
 """An adjective of a field that is not taken."""
 
 DONE = r'(?:used|set(?! to)|specified|included|provided|passed|sent|present|supplied)\b'
 NOT_DONE = rf'(?:can ?not|can.t|must not|may not|should not) be {DONE}'
 IS_BAD = (
-    rf'(?:(?:is|are) (?:an? )?{BAD}|(?:has|have) been (?:removed|deprecated|disabled)|should not exist|{NOT_DONE}'
-    r'|must not have additional)'
+    rf'(?:(?:is|are|was) (?:an? )?{BAD}|(?:has|have) been (?:removed|deprecated|disabled)|should not exist|{NOT_DONE}'
+    r'|(?:not|no longer) supported|unsupported|does not exist|must not have additional)'
 )
 """What is said behind the name of a field that is not taken."""
 
