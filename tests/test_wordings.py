@@ -12,7 +12,7 @@ import pytest
 
 from oaicompat._complaints import complaints, masked
 from oaicompat._lessons import guesses, lessons
-from oaicompat._schemas import rewrites_for
+from oaicompat._schemas import rewrites_for, rewritten
 
 CALL = {'id': 'c1', 'type': 'function', 'function': {'name': 't', 'arguments': '{}'}}
 TEXT = [{'type': 'text', 'text': 't'}]
@@ -128,6 +128,25 @@ SHAPES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ('tool call result does not follow tool call', UNPAIRED, PAIRED, NULL),
     ('Not the same number of function calls and responses', UNPAIRED, PAIRED, NULL),
     ('messages[1]: unknown field `reasoning_content`', REASONED, NEVER, UNREASONED),
+    ('Unsupported field: messages[1].reasoning_content', REASONED, NEVER, UNREASONED),
+    ('\u4e0d\u652f\u6301\u7684\u5b57\u6bb5: reasoning_content', REASONED, NEVER, UNREASONED),
+    ('reasoning_content must be provided', UNREASONED, ECHO, REASONED),
+    ('content should be a string', LIST, JOINED, LAST),
+    ('content \u5fc5\u987b\u662f\u5b57\u7b26\u4e32', LIST, JOINED, LAST),
+    ('List content is not supported', LIST, JOINED, LAST),
+    ('Missing required field: content', NULL, EMPTY, LAST),
+    ('content \u4e0d\u80fd\u4e3a\u7a7a', NULL, EMPTY, LAST),
+    ('last message role must be user', LAST, ENDS, TWICE),
+    ('\u6700\u540e\u4e00\u6761\u6d88\u606f\u5fc5\u987b\u662f\u7528\u6237\u6d88\u606f', LAST, ENDS, TWICE),
+    ('Missing tool result for tool call c1', UNPAIRED, PAIRED, NULL),
+    (
+        '\u8be5\u6a21\u578b\u4e0d\u652f\u6301\u5de5\u5177\u8c03\u7528',
+        chat(tools=[TOOL]),
+        {'compat_tools': 'prompted'},
+        chat(),
+    ),
+    ('system prompt only allowed at the start', LATE, LIFT, SYSTEM),
+    ("messages[0].role: unsupported value 'system'", SYSTEM, USER, TWICE),
     ('json: unknown field "reasoning_content"', REASONED, NEVER, UNREASONED),
     ('The reasoning_content field must not be included', REASONED, NEVER, UNREASONED),
     ('reasoning_content is required when thinking is enabled', UNREASONED, ECHO, REASONED),
@@ -145,6 +164,12 @@ def test_a_shape_that_is_refused_is_changed(
 ) -> None:
     assert taught(sent, {'message': wording}) == lesson
     assert taught(other, {'message': wording}) == {}
+
+
+def test_other_messages_and_forms_teach_nothing() -> None:
+    assert taught(NULL, 'content is empty for user message') == {}
+    assert taught(REQUIRED, 'tool_choice must be an object') == {}
+    assert taught(REASONED, 'The reasoning_content is too long') == {}
 
 
 def test_the_place_counts_with_the_words() -> None:
@@ -286,6 +311,13 @@ SCHEMA = {
 @pytest.mark.parametrize(('wording', 'asked'), KEYWORDS)
 def test_keywords_of_schemas(wording: str, asked: tuple[str, ...]) -> None:
     assert set(rewrites_for(wording, SCHEMA)) == set(asked)
+
+
+def test_an_optional_enum_still_accepts_null() -> None:
+    schema = {'anyOf': [{'type': 'integer', 'enum': [1, 2]}, {'type': 'null'}]}
+    whole = {'type': 'object', 'properties': {'a': {'type': 'array', 'items': schema}}}
+    made = rewritten(whole, ('type', 'anyOf'))
+    assert made['properties']['a']['items'] == {'enum': [1, 2, None]}
 
 
 @pytest.mark.parametrize(

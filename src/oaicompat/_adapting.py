@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
 
 from oaicompat import _requests
+from oaicompat._client import body_of
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint, Profile, knobs_of
 from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says, together
 from oaicompat._rules import REFUSED
-from oaicompat._sdk import body_of
 from oaicompat.errors import explained
 
 _Answer = TypeVar('_Answer')

@@ -18,10 +18,10 @@ from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 
 from oaicompat import _templates, _urls
-from oaicompat._client import post_json
+from oaicompat._client import body_of, post_json
 from oaicompat._lessons import Lesson, guesses, lessons
 from oaicompat._memory import MEMORY
-from oaicompat._sdk import body_of, sent_body
+from oaicompat._sdk import sent_body
 
 logger = logging.getLogger('oaicompat')
 

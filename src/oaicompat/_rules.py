@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from oaicompat import _teachings
 from oaicompat._teachings import UNKNOWN, Delta, Refusal
-from oaicompat._words import FIELD, IS_BAD
+from oaicompat._words import BAD_BEFORE_FIELD, FIELD, IS_BAD
 
 REFUSED = frozenset({400, 422})
 """HTTP statuses of a request that the server will not take as it is."""
@@ -48,7 +48,7 @@ def _any(*words: str) -> re.Pattern[str]:
 _LIST_REFUSED = _any(
     r'sequence, expected (?:a )?string',  # serde: DeepSeek
     r'can only concatenate str \(not "list"\)',  # a chat template in vLLM
-    r'must be (?:a )?string',  # Groq, DashScope
+    r'(?:must|should) be (?:a )?string|\u5fc5\u987b(?:\u662f|\u4e3a)\u5b57\u7b26\u4e32',  # Groq, DashScope
     r'should be a valid string|str type expected',  # pydantic: SiliconFlow, Fireworks, gateways
     r'expected (?:a )?string,? (?:but )?(?:got|received|found) (?:an? )?(?:array|list|sequence)',  # OpenAI, zod
     r'(?:array|list|sequence)\b.* (?:where|when) (?:a )?string',
@@ -58,7 +58,8 @@ _LIST_REFUSED = _any(
     r'content(?:\[0\])?\.type type error',  # Z.ai
     r'^invalid message content$',
     r'content must be (?:plain )?(?:text|string)|only supports? (?:plain )?(?:string|text) content',
-    r'unhashable type: .?list',
+    r'unhashable type: .?list|(?:list|array|multipart) content (?:is|are) not',
+    r'content (?:parts?|lists?|arrays?) (?:is|are) not (?:\w+ )?(?:support|allow)',
 )
 _NAMED = r'(?:tools|functions|(?:tool|function)[ _-]?(?:use|usage|calls?|calling))'
 _TOOLS = rf'[`\'"]?(?<![\w.\]]){_NAMED}(?![\w\[]|\.\w)[`\'"]?'
@@ -70,6 +71,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         'request.stream',
         _any(
+            r'[\u53ea\u4ec5]\u652f\u6301\u6d41\u5f0f|\u4e0d\u652f\u6301\u975e\u6d41\u5f0f',
             r'only supports? (?:the )?stream|stream\W{0,3} (?:must|has to|should) be.{0,12}true|requires? stream\w*',
             r'non-?stream\w* .{0,40}(?:not|un)\s?supported|not support.{0,20}non-?stream',
         ),
@@ -93,7 +95,8 @@ RULES: tuple[Rule, ...] = (
         'request.reasoning',
         _any(
             r'must be passed back|is missing in assistant|must (?:contain|include|have).*reasoning',
-            r'reasoning\w*\W.{0,20}(?:field required|is required)|missing (?:required )?(?:field )?\W{0,2}reasoning',
+            r'reasoning\w*\W.{0,20}(?:field required|is required|must be provided|\u7f3a\u5931)',
+            r'missing (?:required )?(?:field )?\W{0,2}reasoning',
         ),
         _teachings.echo_demanded,
         f'{_GITHUB}JohnnyZ93/oai-compatible-copilot/issues/215',  # DeepSeek, Kimi
@@ -101,7 +104,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         'request.reasoning',
         _any(rf'(?:reasoning|thinking)\w*\b.*(?:{UNKNOWN})', r'remove \W*(?:the )?\W*reasoning',
-             rf'(?:unknown|unexpected|unsupported|extra) {FIELD}:? \W{{0,3}}(?:reasoning|thinking)',
+             (
+                 rf'(?:unknown|unexpected|unsupported|extra) {FIELD}:? '
+                 rf'(?:\W{{0,2}}messages?[\w.\[\]]{{0,12}})?\W{{0,3}}(?:reasoning|thinking)'
+             ),
+            rf'{BAD_BEFORE_FIELD}.{{0,12}}(?:reasoning|thinking)',
              rf'(?:reasoning|thinking)\w*.{{0,20}}{IS_BAD}'),
         _teachings.echo,
         f'{_GITHUB}Kilo-Org/kilocode/issues/10375',  # Cerebras; Groq, Mistral
@@ -120,6 +127,7 @@ RULES: tuple[Rule, ...] = (
             rf'{_TOOLS} (?:is|are) (?:not (?:\w+ )?(?:support|enabled|available|allowed|permit)|unsupported|disabled)',
             r'^(?:tools|functions): (?:extra|unexpected|additional|unknown|unrecogni[sz]ed)',
             rf'(?:un(?:known|supported|recogni[sz]ed|expected)|extra) {_FIELD}: \W?(?:tools|functions)(?![\w\[]|\.\w)',
+            r'\u4e0d\u652f\u6301 ?(?:\u5de5\u5177|\u51fd\u6570|tools\b|function)',  # Chinese: tools, functions
             r'tools param requires',  # llama.cpp
             r'requires --enable-auto-tool-choice|only named tools are supported',  # vLLM
         ),
@@ -159,6 +167,7 @@ RULES: tuple[Rule, ...] = (
             r'invalid message role: system|system role|role \W*system\W* (?:is )?(?:not|un)',
             r"role\W* does not support \W*system|not support \W*system\W* (?:message|role|prompt|instruction)",
             r'(?:invalid|unsupported|unknown) (?:role|variant)\W{1,3}system|only supports? user and assistant',
+            r'role\W{1,3}(?:unsupported|invalid|unknown) value \W*system',
             r"role\W* input should be 'user' or 'assistant'",
         ),
         _teachings.no_system,
@@ -175,7 +184,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         'request.system',
         _any(
-            r'system messages?\b.{0,30}(?:at the beginning|first|beginnin|precede|at index 0|at the start)',
+            r'system (?:message|prompt)s?\b.{0,30}(?:at the beginning|first|beginnin|precede|at index 0|at the start)',
             r'only the first message\b.{0,20}system|first message (?:can|may|must|should) be (?:an? )?system',
             r'unexpected role \W*system|invalid chat setting',
             r"role\W* input should be 'user', 'assistant' or 'tool'",
@@ -205,7 +214,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         'request.roles',
         _any(
-            r'last role', r'(?:must |requests )end with an? user', 'prefill', r'assistant messages? at the end',
+            r'last (?:message )?role', '\u6700\u540e\u4e00\u6761\u6d88\u606f\u5fc5\u987b',
+            r'(?:must |requests )end with an? user', 'prefill', r'assistant messages? at the end',
             r'(?:last|final) message (?:must|should|has to)',
         ),
         _teachings.last_message,
@@ -215,7 +225,8 @@ RULES: tuple[Rule, ...] = (
         'request.roles',
         _any(r'must be followed by tool messages', r'must be a response to a prece', r'no previous assistant message',
              r'unexpected role \S*tool', r'tool_use.{0,40} without \W*tool_result',
-             r'no tool output found for', r'tool (?:call )?results? does not follow',
+             r'no tool output found for|no matching tool (?:message|result|response)|did not have response messages',
+            r'missing tool (?:result|output|response)', r'tool (?:call )?results? does not follow',
              r'not the same number of function calls and responses'),
         _teachings.tool_order,
         f'{_GITHUB}FoundationAgents/OpenManus/issues/744',
@@ -234,6 +245,8 @@ RULES: tuple[Rule, ...] = (
             r'missing field \W*content', r"'assistant' must not be empty",
             r'content\b.{0,40}(?:input should be a valid (?:string|list)|field required|is a required property)',
             r'expected (?:one of )?.{0,40}but got null|unmarshal null into .{0,40}content',
+            r'content\b.{0,12} is required|missing required (?:field|parameter)\W{1,3}content|must have content',
+            r'content\b.{0,4}(?:\u4e0d\u80fd\u4e3a\u7a7a|\u7f3a\u5931)',
             r'\bnone is not of type.{0,30}content|can only concatenate str \(not "NoneType"',
         ),
         _teachings.assistant_content,

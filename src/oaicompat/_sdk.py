@@ -26,7 +26,6 @@ from openai import (
 from openai._streaming_cleanup import drain_response_async
 from typing_extensions import override
 
-from oaicompat._complaints import masked
 from oaicompat._envelope import FailureError
 from oaicompat._repair import IncompleteError
 from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, NoJson, read_values
@@ -61,35 +60,6 @@ def sent_body(error: BaseException) -> dict[str, Any] | None:
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
-
-
-_LEAST = 6  # letters of a key; what local servers are given in place of one may be a word
-
-
-def body_of(error: BaseException) -> object:
-    """The whole body that `error` came with, as JSON or as text, without the key that a server may echo.
-
-    The SDK keeps of an object no more than what is under `error`, and there some have but a title, a flag or a code.
-    """
-    cause = error if hasattr(error, 'response') else error.__cause__
-    headers: Mapping[str, str] = getattr(getattr(cause, 'request', None), 'headers', {})
-    given = (headers.get(name, '').split(' ')[-1] for name in ('authorization', 'api-key', 'x-api-key'))
-    secrets = [one for one in given if len(one) >= _LEAST]
-    try:
-        text = masked(cast(Any, cause).response.text, secrets)
-    except (AttributeError, RuntimeError):  # no answer, or one that was not read
-        return _masked(getattr(error, 'body', None), secrets)
-    try:
-        return cast(object, json.loads(text))
-    except (ValueError, RecursionError):
-        return text
-
-
-def _masked(body: object, secrets: Collection[str]) -> object:
-    try:
-        return cast(object, json.loads(masked(json.dumps(body), secrets)))
-    except (ValueError, TypeError, RecursionError):
-        return body
 
 
 def watch(client: AsyncOpenAI, see: Callable[[Any], Awaitable[None]]) -> None:

@@ -78,7 +78,7 @@ def tool_choice(refusal: Refusal) -> Delta | None:
     if kind not in ('named', 'required') or not refusal.has(_UNSUPPORTED) or refusal.has(_NOT_A_REFUSAL):
         return None
     if kind == 'required' and refusal.has(
-        r'(?:should|must) be\b.*\brequired\b', r'supported \w* ?values.*\brequired\b'
+        r'(?:should|must) be\b.*\b(?:required|object)\b', r'supported \w* ?values.*\brequired\b'
     ):
         return None  # the word that was sent stands among those that may be
     # Most of those that refuse one form refuse both, and some say so.
@@ -179,7 +179,8 @@ _EMPTY_FORMS = ('empty', 'null', 'omit')
 
 def assistant_content(refusal: Refusal) -> Delta | None:
     sent = _shapes.empty_contents(refusal.about)
-    if not sent:
+    others = refusal.has(r'\b(?:user|system) (?:message|prompt)') and not refusal.has('assistant')
+    if not sent or others:
         return None
     # Each form is tried once: the next after the one that the profile says already.
     tried = refusal.profile.get('compat_assistant_content', 'parent')

@@ -21,13 +21,12 @@ from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, ModelTimeoutEr
 from pydantic_ai.providers import Provider
 
 from oaicompat import _urls
-from oaicompat._client import request_timeout
+from oaicompat._client import body_of, request_timeout
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError, failure_in
 from oaicompat._listing import ListedModel, following, lists_models, models_in, nearest, says_unknown_model
 from oaicompat._providers import OPENAI_PREFIXES, resolve
-from oaicompat._sdk import body_of
 from oaicompat.errors import add_hint, explained, wrong_url
 from oaicompat.servers import find_server
 

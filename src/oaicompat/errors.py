@@ -26,10 +26,10 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from oaicompat._client import body_of
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError
-from oaicompat._sdk import body_of
 from oaicompat._strict import STRICT
 
 __all__ = ('is_retryable',)
