@@ -38,7 +38,6 @@ from refusing import (
 from strategies import json_values
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
-from oaicompat._complaints import complaints
 from oaicompat._lessons import is_callers_fault
 from oaicompat._memory import MEMORY
 from oaicompat.testing import RecordedRequest, Reply, ScriptedServer
@@ -81,7 +80,7 @@ async def test_a_server_that_refuses_everything_ends_with_its_first_error(
     assert isinstance(cause, APIStatusError)
     at = int(cause.response.headers['x-at'])
     # The caller's own fault, such as a context that is too long, is told whenever it comes.
-    assert at == 0 or (at == len(came) - 1 and is_callers_fault(complaints(raised.value.body)))
+    assert at == 0 or (at == len(came) - 1 and is_callers_fault(raised.value.body))
 
 
 RULES = [

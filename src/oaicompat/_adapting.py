@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
 
 from oaicompat import _requests
+from oaicompat._client import body_of
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint, Profile, knobs_of
 from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says, together
@@ -103,7 +104,7 @@ class _Tries:
 
     def _is_refusal(self, error: ModelHTTPError) -> bool:
         refused = error.status_code in REFUSED or error.status_code == (self.first or error).status_code
-        return refused and not is_callers_fault([text for text in complaints(error.body) if text.strip()])
+        return refused and not is_callers_fault(body_of(error))
 
     def overruled(self, profile: Profile) -> tuple[Lesson, ModelHTTPError] | None:
         """The lesson that the caller's own profile stands against, and what taught it: then it can't help.
@@ -125,7 +126,7 @@ class _Tries:
             return error
         if self._tried:
             # The first may be answered by now; then this is what is left to mend.
-            last = next((text for text in complaints(error.body) if text.strip()), 'it said nothing')[:200]
+            last = next((text for text in complaints(body_of(error)) if text.strip()), 'it said nothing')[:200]
             tried = ', then '.join(self._tried)
             self.first.add_note(f'oaicompat: sent again with {tried}, it was refused again: {last}')
         return self.first

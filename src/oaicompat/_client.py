@@ -1,4 +1,4 @@
-"""The client: what is asked of it beside pydantic-ai's own requests, bodies made over on their way out, its values.
+"""The client: questions beside pydantic-ai's own requests, bodies made over on their way out, its values and errors.
 
 By the SDK's public methods alone; `_sdk.py` knows its internals.
 """
@@ -6,7 +6,7 @@ By the SDK's public methods alone; `_sdk.py` knows its internals.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, cast
 
 from openai import (
@@ -22,6 +22,8 @@ from openai import (
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 from typing_extensions import override
+
+from oaicompat._complaints import masked
 
 _ASKING_TIMEOUT = 10.0
 """Seconds to wait for an answer that takes no inference."""
@@ -139,6 +141,35 @@ def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
 def as_response(body: Mapping[str, Any]) -> Response:
     """`body` as the SDK makes a response of the Responses API, without validation."""
     return Response.construct(**body)
+
+
+_LEAST = 6  # letters of a key; what local servers are given in place of one may be a word
+
+
+def body_of(error: BaseException) -> object:
+    """The whole body that `error` came with, as JSON or as text, without the key that a server may echo.
+
+    The SDK keeps of an object no more than what is under `error`, and there some have but a title, a flag or a code.
+    """
+    cause = error if hasattr(error, 'response') else error.__cause__
+    headers: Mapping[str, str] = getattr(getattr(cause, 'request', None), 'headers', {})
+    given = (headers.get(name, '').split(' ')[-1] for name in ('authorization', 'api-key', 'x-api-key'))
+    secrets = [one for one in given if len(one) >= _LEAST]
+    try:
+        text = masked(cast(Any, cause).response.text, secrets)
+    except (AttributeError, RuntimeError):  # no answer, or one that was not read
+        return _masked(getattr(error, 'body', None), secrets)
+    try:
+        return cast(object, json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _masked(body: object, secrets: Collection[str]) -> object:
+    try:
+        return cast(object, json.loads(masked(json.dumps(body), secrets)))
+    except (ValueError, TypeError, RecursionError):
+        return body
 
 
 def headers_of(stream: object) -> Mapping[str, str]:

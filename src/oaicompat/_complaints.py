@@ -10,12 +10,25 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, cast
 
+# Keys without their `_` and `-`, and in lower case; what stands under the first ones is likelier to be the words.
 _TEXT_KEYS = (
-    'message', 'msg', 'detail', 'error', 'errors', 'error_description', 'description', 'reason', 'title', 'details',
+    'message', 'msg', 'detail', 'error', 'errors', 'errordescription', 'description', 'reason', 'title', 'details',
+    'errormessage', 'errormsg', 'errmsg', 'statusmsg', 'baseresp', 'fault', 'faultstring', 'innererror', 'issues',
+    'violations', 'fieldviolations', 'fielderrors', 'invalidparams', 'constraints', 'result', 'data',
 )  # fmt: skip
+_OBJECTS_ALONE = ('result', 'data', 'fault', 'baseresp')
+_BY_FIELD = ('errors', 'fielderrors', 'constraints')
+"""Under these, a key may be the name of a field, and its value what is wrong with it."""
+_ABOUT_ITSELF = frozenset({
+    'code', 'type', 'param', 'status', 'statuscode', 'requestid', 'id', 'object', 'trace', 'traceid', 'timestamp',
+    'path', 'instance', 'success', 'httpcode', 'errorcode', 'errortype', 'providername', 'name', 'target', 'url',
+    'documentationurl', 'help', 'model', 'provider', 'loc', 'input', 'ctx', 'logid', 'created', 'metadata', 'stack',
+    'ok', 'value', 'location', 'field', 'keyword', 'params', 'keys', 'source', 'instancepath', 'schemapath', '@type',
+})  # fmt: skip
+"""Keys that are no words about the request, and no field's name."""
 _DEEPEST = 20
 _LONGEST = 20_000
 """Characters of a message that are looked at; some servers echo the whole request."""
@@ -24,6 +37,16 @@ _LONGEST = 20_000
 def complaints(body: object) -> Iterator[str]:
     """The texts of an error body, each with the field it names in front where the body names one."""
     yield from _texts(body, 0)
+
+
+_TOKEN = re.compile(r'(?i:bearer) (?=[^\s\d]{0,200}\d)[\w.~+/=-]{8,}|(?<![\w-])(?:sk|gsk|xai|hf|nvapi)[-_][\w-]{8,}')
+
+
+def masked(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` without the secrets that a server echoes, and without what looks like one."""
+    for secret in secrets:
+        text = text.replace(secret, '***')
+    return _TOKEN.sub('***', text)
 
 
 def _texts(body: object, depth: int) -> Iterator[str]:
@@ -51,22 +74,115 @@ def _of_mapping(body: Mapping[Any, Any], depth: int) -> Iterator[str]:
     told = list(_texts(raw, depth))
     yield from told
     place = _place(body)
-    for key in _TEXT_KEYS:
+    telling = _telling(body)
+    for key, value in telling:
         if told and key == 'message':
             continue
-        for text in _texts(body.get(key), depth):
+        for text in _under(key, value, depth):
             yield f'{place}: {text}' if place and place not in text else text
+    if not telling:
+        yield from _by_field(body)
+
+
+def _telling(body: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    """The values that may hold words, likelier ones first, each with its plain key."""
+    held = [(_squashed(given), value) for given, value in body.items() if isinstance(given, str)]
+    return sorted((one for one in held if one[0] in _TEXT_KEYS), key=lambda one: _TEXT_KEYS.index(one[0]))
+
+
+def _squashed(key: str) -> str:
+    return re.sub('[_-]', '', key).lower()
+
+
+def _under(key: str, value: object, depth: int) -> Iterator[str]:
+    if key in _OBJECTS_ALONE and not isinstance(value, Mapping):
+        return
+    yield from _texts(value, depth)
+    if key in _BY_FIELD and isinstance(value, Mapping):
+        for name, said in value.items():
+            if isinstance(said, str) and isinstance(name, str) and not _is_known(name):
+                yield f'{name}: {said[:_LONGEST]}'
+
+
+def _by_field(body: Mapping[Any, Any]) -> Iterator[str]:
+    """What stands under the names of fields, in lists, where there are no other words."""
+    for name, said in body.items():
+        if isinstance(name, str) and not _is_known(name) and isinstance(said, list | tuple):
+            for text in said if all(isinstance(one, str) for one in said) else ():
+                yield f'{name}: {text[:_LONGEST]}'
+
+
+def _is_known(key: str) -> bool:
+    return (plain := _squashed(key)) in _TEXT_KEYS or plain in _ABOUT_ITSELF
+
+
+def is_silent(body: object) -> bool:
+    """Whether a body says nothing, not even under keys that are not known."""
+    if isinstance(body, Mapping):
+        return all(is_silent(value) if _is_known(str(key)) else not value for key, value in body.items())
+    return True
 
 
 def _place(body: Mapping[Any, Any]) -> str:
-    """The field an error object names: OpenAI's `param`, pydantic's `loc`, a validator's `path`."""
-    for key in ('loc', 'param', 'path'):
-        value = body.get(key)
-        if isinstance(value, list | tuple):
-            return '.'.join(str(step) for step in value if step != 'body')
-        if isinstance(value, str):
-            return value
-    return ''
+    """The field an error object names: OpenAI's `param`, pydantic's `loc`, a validator's `path` or pointer."""
+    source, params = body.get('source'), body.get('params')
+    added = params.get('additionalProperty') if isinstance(params, Mapping) else None
+    places = [body.get(key) for key in ('loc', 'param', 'path', 'field', 'property', 'instancePath')]
+    places += [source.get(key) for key in ('pointer', 'parameter')] if isinstance(source, Mapping) else []
+    places += [body['name']] if 'reason' in body and 'name' in body else []
+    if isinstance(added, str):
+        return '.'.join(filter(None, (_steps(body.get('instancePath')), added)))
+    return next((place for place in map(_steps, places) if place is not None), '')
+
+
+def _steps(value: object) -> str | None:
+    """A place as a path with dots; `None` where it is none."""
+    if isinstance(value, list | tuple):
+        return '.'.join(str(step) for step in value if step != 'body')
+    if isinstance(value, str) and _POINTER.match(value):
+        return value.lstrip('#/').replace('/', '.').removeprefix('data.attributes.').removeprefix('body.')
+    return value if isinstance(value, str) else None
+
+
+_POINTER = re.compile(r'#?/(?!chat|v1|responses|api)')
+
+
+class Code(NamedTuple):
+    """One code of an error body.
+
+    Attributes:
+        name: Its letters alone, small.
+        places: The fields that it is about.
+    """
+
+    name: str
+    places: tuple[str, ...]
+
+
+def codes(body: object, depth: int = 0) -> Iterator[Code]:
+    """What an error body says in codes and types, with the fields that they are about."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(body, str):
+        nested = _literal(body)
+        yield from codes(nested, depth + 1) if nested is not None else ()
+    elif isinstance(body, list | tuple):
+        for item in body:
+            yield from codes(item, depth + 1)
+    elif isinstance(body, Mapping):
+        keys = body.get('keys')
+        listed = tuple(one for one in keys if isinstance(one, str)) if isinstance(keys, list) else ()
+        places = listed or tuple(filter(None, (_place(body),)))
+        for key in ('code', 'type', 'error_code', 'error_type', 'errorCode', 'status', 'error', 'keyword'):
+            if isinstance(value := body.get(key), str) and _CODE.fullmatch(value):
+                yield Code(re.sub(r'[\W\d_]', '', value).lower(), places)
+        metadata = body.get('metadata')
+        raw = metadata.get('raw') if isinstance(metadata, Mapping) else None
+        for value in (raw, *(value for _, value in _telling(body))):
+            yield from codes(value, depth + 1)
+
+
+_CODE = re.compile(r'[\w.:-]{1,80}')
 
 
 # pydantic's text for people: the field on a line of its own, indented what is wrong with it.
@@ -77,7 +193,13 @@ _PYDANTIC = re.compile(r'^(?P<place>[\w.\[\]-]+)\n[ \t]+(?P<said>[^\n]+?) \[type
 _LITERALS = re.compile(r'^\d+ validation errors?\b[^\n]*\n((?:\s*\{.*\}\s*(?:\n|$))+)', re.DOTALL)
 
 
+_PAGE = re.compile(r'\s*<(?:!doctype|html|head|body|\?xml|h1|center)\b', re.IGNORECASE)
+_TAGS = re.compile(r'<!--|-->|<[^<>]{0,300}>|\s+')
+
+
 def _of_text(text: str) -> Iterator[str]:
+    if _PAGE.match(text):
+        text = ' '.join(_TAGS.sub(' ', text).split())
     if (dumped := _LITERALS.match(text)) is not None:
         for line in dumped[1].splitlines():
             yield from _texts(_literal(line.strip()), _DEEPEST - 2)

@@ -18,7 +18,7 @@ from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 
 from oaicompat import _templates, _urls
-from oaicompat._client import post_json
+from oaicompat._client import body_of, post_json
 from oaicompat._lessons import Lesson, guesses, lessons
 from oaicompat._memory import MEMORY
 from oaicompat._sdk import sent_body
@@ -113,7 +113,7 @@ class Endpoint:
         sent = sent_body(error)
         if sent is None or profile.get('compat_adapt', 'on') == 'off':
             return ()
-        learned = read(profile, sent, error.status_code, error.body)
+        learned = read(profile, sent, error.status_code, body_of(error))
         if profile.get('compat_repair') == 'off':
             # Who puts a stream together repairs.
             learned = tuple(lesson for lesson in learned if 'compat_stream' not in lesson.profile)

@@ -10,40 +10,54 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oaicompat._shapes import has_field
+from oaicompat._words import BAD, BAD_ABROAD, BAD_BEFORE_FIELD, BAD_BEHIND_FIELD, DONE, FIELD, FIELD_ABROAD, IS_BAD
 
-_NAME = r'[\\"\'`\u201c\u2018]*(?P<name>[A-Za-z_][\w.\[\]-]*)[\\"\'`\u201d\u2019]*'
-_FIELD = r'(?:request )?(?:argument|parameter|param|field|propert(?:y|ies)|key|name|input|option)(?:s|\(s\))?'
+_LETTERS = r'(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_.\[\]-]{0,100}'
+_NAME = rf'[\\"\'`\u201c\u2018\u300c]*(?P<name>{_LETTERS})[\\"\'`\u201d\u2019\u300d]*'
 _OTHER = _NAME.replace('name', 'other')
-_IS = (
-    r'(?:is|are) (?:unsupported|deprecated|not (?:\w+ )?'
-    r'(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed))'
-)
+_CHOICE = _NAME.replace(_LETTERS, 'reasoning_?effort|verbosity')
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        # pydantic, in JSON or in its text: the field in front
-        rf'^{_NAME}: (?:extra (?:inputs|fields) (?:are )?not permitted|unexpected keyword|additional properties)',
+        # pydantic, in JSON or in its text, and other validators: the field in front
         (
-            rf'(?:unknown|unsupported|unrecogni[sz]ed|unexpected|invalid|extra) {_FIELD}'
-            rf'(?: supplied| name| found| in request)?[: ]+{_NAME}'
+            rf'^{_NAME}: (?:extra (?:inputs|fields) (?:are )?not permitted|unexpected keyword|additional propert'
+            rf'|must not have additional|should not exist|(?:is )?(?:an? )?{BAD}(?: {FIELD})?\W*$|{BAD_ABROAD}'
+            rf'|{BAD_BEFORE_FIELD}\s?{FIELD_ABROAD}|{FIELD_ABROAD}\s?{BAD_BEHIND_FIELD})'
         ),
         (
-            rf'(?:not support|unsupported|not allow|not accept)\w*(?: the)?(?: {_FIELD})?:? {_NAME}(?!\w)'
+            rf'(?:unknown|unsupported|unrecogni[sz]ed|unexpected|extra) {FIELD}'
+            rf'(?: supplied| name| found| in (?:the )?(?:request|object|body))*[: ]+{_NAME}'
+        ),
+        rf'invalid (?:field|key|property)(?: name)?[: ]+{_NAME}\W*$',
+        rf'(?:extra (?:inputs|fields) (?:are )?not permitted|no such {FIELD}):? {_NAME}',
+        rf'(?:can ?not|can.t|do not|must not) use (?:the )?(?:{FIELD} )?{_NAME} with',
+        rf'remove (?:the )?{_NAME} {FIELD}',
+        (
+            rf'(?:not (?:\w+ )?support|unsupported|not allow|not accept)\w*(?: the)?(?: {FIELD})?:? {_NAME}(?!\w)'
             r'(?: (?:parameter|field|argument))?\W*$'
         ),
-        rf'not support {_FIELD}:? [\[{{]*{_NAME}',
-        rf'additional properties are not allowed \({_NAME}',
-        rf'propert(?:y|ies) {_NAME} {_IS}',
-        rf'(?:^|[\s:(\[]){_NAME}(?: (?:parameter|field|argument|option))? {_IS}',
+        rf'not support {FIELD}:? [\[{{]*{_NAME}',
+        rf'additional ?propert(?:y|ies) (?:are |is )?not allowed \({_NAME}',
+        rf'additional ?propert(?:y|ies):? {_NAME} (?:is |are )?not',
+        rf'propert(?:y|ies) {_NAME} {IS_BAD}',
+        rf'(?:^|[\s:(\[/]){_NAME}(?: (?:parameter|field|argument|option))? {IS_BAD}',
         rf'{_NAME}(?: `[^`]*`)? is not available',
         rf'{_NAME} does not support .{{1,40}}? with this model',
         rf'invalid {_NAME}: only \S+ is allowed',
-        rf'{_NAME.replace("[A-Za-z_][", "(?:reasoning_?effort|verbosity|service_?tier)[")} must be one of',
+        rf'{_CHOICE} must be one of',
         rf'{_OTHER} and {_NAME} cannot (?:both )?be',
-        rf'{_NAME} (?:parameter )?is only allowed when',
+        (
+            rf'{_NAME} (?:(?:parameter|field|option) )?(?:is only (?:allowed|supported|valid|available)'
+            r'|(?:can|may) only be (?:used|set|specified|provided|enabled)) (?:when|if|with|together)'
+        ),
         rf'cannot specify both {_OTHER} and {_NAME}',
-        # Zhipu: illegal, wrong, not supported
-        rf'{_NAME}\s?\u53c2\u6570(?:\u975e\u6cd5|\u9519\u8bef|\u4e0d\u652f\u6301)',
+        # Zhipu: illegal, of no matter which value
+        rf'{_NAME}\s?\u53c2\u6570(?:\u975e\u6cd5|\u9519\u8bef)(?![^(\uff08]*\d)',
+        rf'\u4e0d\u652f\u6301\s?{_NAME}\s?{FIELD_ABROAD}',
+        rf'{BAD_BEFORE_FIELD}\s?{FIELD_ABROAD}\s?[:\uff1a]?\s?{_NAME}',
+        rf'{FIELD_ABROAD}\s{BAD_BEHIND_FIELD}\s?[:\uff1a]?\s?{_NAME}',
+        rf'{_NAME}\s?{FIELD_ABROAD}?\s?{BAD_ABROAD}',
     )
 )
 # What a request says: it can't be left out, only said in another way.
@@ -68,12 +82,19 @@ _UNION_STEP = re.compile(r'^(?:\d+|assistant|user|system|tool|developer|function
 # What a value may be is the caller's to know.
 _VALUE = re.compile(
     r'between|\brange\b|at most|at least|less than|greater than|maximum|minimum|too (?:large|small|long)|[<>]='
-    r'|out of bounds|must not|valid (?:number|integer|string|boolean|list|dict)'
+    rf'|out of bounds|must not (?!have additional|be {DONE})|valid (?:number|integer|string|boolean|list|dict)'
     r'|(?:must|should|allowed to|supposed to) (?:not )?be (?:an? |in |non|positive|negative|greater|true|false)'
     r'|expected (?:an? )?\w+,? (?:but )?(?:got|received|found)'
-    r'|not (?:\w+ )?(?:supported|allowed|accepted) (?:as|to be)\b',
+    r'|not (?:\w+ )?(?:supported|allowed|accepted) (?:as|to be)\b'
+    # Chinese: range, values, greater, less, between, exceeds, most, least
+    r'|\u8303\u56f4|\u53d6\u503c|\u5927\u4e8e|\u5c0f\u4e8e|\u533a\u95f4|\u4e4b\u95f4|\u8d85\u8fc7|\u6700\u5927|\u6700\u5c0f',
     re.IGNORECASE,
 )
+
+
+def is_about_value(complaint: str) -> bool:
+    """Whether a complaint says what the value of a field may be."""
+    return _VALUE.search(complaint) is not None
 
 
 def omitted(complaint: str, sent: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,12 +128,36 @@ def _named(complaint: str) -> Iterator[str]:
             continue
         for pattern in _PATTERNS:
             for found in pattern.finditer(line):
-                yield found['name']
+                if not _is_prose(line, found):
+                    yield found['name']
         yield from _listed(line)
+
+
+# Fields whose names are words: of a user or a shop, too, it is said that they are unknown or not allowed.
+_WORDS = frozenset({'user', 'users', 'name', 'store', 'stop', 'text', 'input', 'n', 'plan'})
+_BEHIND_WORD = re.compile(rf'\W{{0,2}} ?(?:{FIELD}|{FIELD_ABROAD})', re.IGNORECASE)
+
+
+def _is_prose(line: str, found: re.Match[str]) -> bool:
+    """Whether a name is a mere word: not in quotes, beside no word for a field, and with no colon."""
+    start, end = found.span('name')
+    if found['name'].lower().rstrip('.') not in _WORDS:
+        return False
+    marked = line[max(0, start - 1) : start] in _MARKS or line[end : end + 1] in _MARKS
+    before = re.search(rf'(?:{FIELD}|{FIELD_ABROAD})\W{{0,3}}$', line[max(0, start - 40) : start], re.IGNORECASE)
+    return not (marked or before or _BEHIND_WORD.match(line, end))
+
+
+_MARKS = frozenset('\'"`:\uff1a\u2018\u201c\u300c/[')
 
 
 # Several at once: LiteLLM says a list of Python's, others a row of names.
 _LISTS = (
+    re.compile(
+        r'(?P<names>[`\'"]?\b\w{1,40}[`\'"]?(?:(?:, and |, | and | or )[`\'"]?\w{1,40}[`\'"]?){1,9}) (?:are|is) '
+        rf'(?:{BAD}|both {BAD})',
+        re.IGNORECASE,
+    ),
     re.compile(r'not support parameters?: (?P<names>[\[{].*?[\]}])', re.IGNORECASE),
     re.compile(
         r'(?:unknown|unsupported|unrecogni[sz]ed|following) (?:request )?(?:argument|parameter|param|field)(?:s|\(s\))'

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from oaicompat import _shapes
-from oaicompat._complaints import complaints
+from oaicompat._complaints import codes, complaints, is_silent
+from oaicompat._fields import is_about_value
 from oaicompat._requests import ADAPTERS, adapted
-from oaicompat._rules import CALLERS_FAULT, REFUSED, RULES, VAGUE
+from oaicompat._rules import CALLERS_CODES, CALLERS_FAULT, REFUSED, RULES, UNKNOWN_CODES, VAGUE
 from oaicompat._schemas import keywords_in
 from oaicompat._teachings import Refusal, told
 
@@ -51,19 +52,44 @@ def lessons(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
         body: Its body as the SDK gives it: an object, a string, a list, or `None`.
     """
     texts = list(dict.fromkeys(complaints(body)))
-    if is_callers_fault(texts):
+    if is_callers_fault(body):
         return ()
     found: dict[str, Lesson] = {}
     for text in texts:
         for learned in _of_complaint(Refusal(told(text), sent, profile), status):
             known = found.get(learned.name)
             found[learned.name] = learned if known is None else joined(known, learned)
+    return tuple(found.values()) or _of_codes(profile, sent, status, body, texts)
+
+
+def is_callers_fault(body: object) -> bool:
+    """Whether an error body complains, in words or by a code, of what no other shape of the request answers."""
+    told_of = any(CALLERS_FAULT.search(text) for text in complaints(body) if text.strip())
+    return told_of or any(CALLERS_CODES.search(code.name) for code in codes(body))
+
+
+def _of_codes(
+    profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: object, texts: Iterable[str]
+) -> tuple[Lesson, ...]:
+    """What a code teaches together with the field that stands beside it, where the words teach nothing."""
+    of_value = any(is_about_value(text) for text in texts)
+    named = [
+        place
+        for code in codes(body)
+        for place in code.places
+        if UNKNOWN_CODES.fullmatch(code.name) or (code.name == 'unsupportedvalue' and not of_value)
+    ]
+    found: dict[str, Lesson] = {}
+    for place in dict.fromkeys(named):
+        for learned in _of_complaint(Refusal(f'Unsupported parameter: {place}', sent, profile), status):
+            if learned.name not in _SAID_IN_WORDS:
+                known = found.get(learned.name)
+                found[learned.name] = learned if known is None else joined(known, learned)
     return tuple(found.values())
 
 
-def is_callers_fault(texts: Iterable[str]) -> bool:
-    """Whether a complaint is of a kind that no other shape of the request answers."""
-    return any(CALLERS_FAULT.search(text) for text in texts)
+_SAID_IN_WORDS = frozenset({'request.tools', 'request.schema'})
+"""What no code says well enough."""
 
 
 def _of_complaint(refusal: Refusal, status: int) -> tuple[Lesson, ...]:
@@ -131,8 +157,10 @@ def guesses(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: o
     """
     texts = [text for text in dict.fromkeys(complaints(body)) if text.strip()]
     # A router that finds nobody for a request says 404.
-    vague = (status in REFUSED or (status == _NOBODY and texts)) and all(VAGUE.search(text) for text in texts)
-    if not vague or profile.get('compat_search_refusals') is False:
+    searched = status in REFUSED or (status == _NOBODY and texts)
+    vague = searched and all(VAGUE.search(text) for text in texts) and (texts or is_silent(body))
+    vague = vague and not any(code.places and UNKNOWN_CODES.fullmatch(code.name) for code in codes(body))
+    if not vague or is_callers_fault(body) or profile.get('compat_search_refusals') is False:
         return ()
     because = (texts or ['a refusal that says nothing'])[0][:200]
     candidates = (_news(delta, profile) for delta in _candidates(sent))

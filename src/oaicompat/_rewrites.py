@@ -183,7 +183,10 @@ def _type(node: Schema, names: _Names) -> Schema:
         return {**node, 'type': types[0]}
     if 'anyOf' in names:
         if len(others) == 1 and 'null' in types and 'nullable' not in names:
-            return {**node, 'type': others[0], 'nullable': True}
+            # `nullable` is no word of JSON Schema's, and `type` would refuse a null that `enum` lists.
+            listed = None in node.get('enum', ())
+            rest = {key: value for key, value in node.items() if key != 'type'}
+            return rest if listed else {**node, 'type': others[0], 'nullable': True}
         new = {key: value for key, value in node.items() if key != 'type'}
         return noted(new, f'type: {" or ".join(map(str, types))}')
     if 'anyOf' in node:

@@ -42,6 +42,9 @@ _PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ('anyOf.siblings',),
     ),
     (r'\bany_?of\b.{0,20}not supported', ('anyOf',)),
+    (r'union types? (?:is|are) not|not support union', ('anyOf', 'type')),
+    (r'recursive (?:schema|definition|reference)s? (?:is|are) not|not support recursi', ('$ref',)),
+    (r'\bformat\W{1,3}only\b.{0,80}supported', ('format',)),
     (r'using \$ref, type should|\$ref cannot have keywords|same level as \$ref|\$ref\b.{0,60}set alongside', ('$ref',)),
     (
         r'references? must start with|reference to undefined schema|can.t resolve reference|not found for reference',
@@ -77,7 +80,9 @@ _PATH = re.compile(
     r'|(?<![\w.$-])[\w$]+(?:\[[^\]]*\])*(?:\.[\w$*{}-]+(?:\[[^\]]*\])*)+'
 )
 _QUOTE = '[\'"`\u2018-\u201f\u00ab\u00bb\u300c-\u300f\u3010\u3011]'
-_QUOTED = re.compile(rf'{_QUOTE}([\w$]+){_QUOTE}(?!\s*:)')
+_QUOTED = re.compile(
+    rf'(?<![Mm]odel )(?<![Tt]ool )(?<![Ff]unction )(?<![Rr]ole )(?<!model: ){_QUOTE}([\w$]+){_QUOTE}(?!\s*:)'
+)
 _REFUSED = re.compile(
     r'(?<![\w$])((?:[\w$]+(?:,\s*(?:and |or )?| (?:and|or) )){0,30}[\w$]+)'
     r' (?:is|are) (?:not (?:yet )?(?:supported|permit|allowed)|unsupported)'

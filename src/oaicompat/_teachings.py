@@ -14,6 +14,7 @@ from oaicompat import _shapes
 from oaicompat._fields import omitted
 from oaicompat._prompted import prompted
 from oaicompat._schemas import rewrites_for
+from oaicompat._words import ABROAD, plain
 
 Delta = Mapping[str, Any]
 
@@ -24,7 +25,7 @@ _LOOKED_AT = 2000
 
 def told(complaint: str) -> str:
     """A complaint without the names of what would be right."""
-    return _ALTERNATIVES.sub('', complaint[:_LOOKED_AT])
+    return _ALTERNATIVES.sub('', plain(complaint[:_LOOKED_AT]))
 
 
 class Refusal(NamedTuple):
@@ -63,8 +64,12 @@ _ALTERNATIVES = re.compile(r',? expected (?:one of|`).*', re.IGNORECASE | re.DOT
 _UNSUPPORTED = (
     r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept|available|enabled|valid)|doesn.t support'
     r'|incompatible|invalid|unavailable|unknown|unrecognized|extra|forbidden|must be|only|may not|no endpoints'
+    rf'|supports only|not one of|cannot unmarshal|input should be|\u53ea\u652f\u6301|\u4ec5\u652f\u6301|{ABROAD}'
 )
-UNKNOWN = r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden'
+UNKNOWN = (
+    r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden'
+    rf'|additional propert|{ABROAD}'
+)
 _NOT_A_REFUSAL = r'must be set|only allowed when|are specified|but got|is required'
 
 
@@ -72,9 +77,19 @@ def tool_choice(refusal: Refusal) -> Delta | None:
     kind = _shapes.tool_choice(refusal.sent)
     if kind not in ('named', 'required') or not refusal.has(_UNSUPPORTED) or refusal.has(_NOT_A_REFUSAL):
         return None
+    if kind == 'required' and refusal.has(
+        r'(?:should|must) be\b.*\b(?:required|object)\b', r'supported \w* ?values.*\brequired\b'
+    ):
+        return None  # the word that was sent stands among those that may be
     # Most of those that refuse one form refuse both, and some say so.
     both = refusal.has(
-        'thinking', 'reasoning', r'must be \W*auto', r'only \W*auto', 'required or object', 'no endpoints'
+        'thinking',
+        'reasoning',
+        r'must be \W*auto',
+        r'only \W*auto',
+        '[\u53ea\u4ec5]\u652f\u6301\\W*auto',
+        'required or object',
+        'no endpoints',
     )
     named = {'compat_named_tool_choice': False} if kind == 'named' else {}
     return {**named, **({'compat_required_tool_choice': False} if both or kind == 'required' else {})}
@@ -93,6 +108,7 @@ _BY_PROMPT = {'compat_tools': 'prompted'}
 _NO_MATTER_OF_TOOLS = (
     r'parallel|\bstrict\b|must be set|more than|at most|too many|maximum|together|combin|at the same time',
     r'custom|built-?in|hosted|server.?side|\bmcp\b|web.?search|with function calling|of type',
+    r'(?:for|in|of) (?:user|system|assistant) messages',
     r'tool.?(?:results?|messages?|returns?|outputs?|ids?)\b|response.?(?:format|mime)|json.?(?:mode|schema|object)',
 )
 
@@ -110,7 +126,7 @@ def output_format(refusal: Refusal) -> Delta | None:
     return {'compat_json_schema': False}
 
 
-_NO_MATTER_OF_FORMAT = (r'word \W*json', 'must be an object', 'expected type', 'has moved')
+_NO_MATTER_OF_FORMAT = (r'word \W*json', 'must be an object', 'expected type', 'has moved', r'json_schema\.name')
 
 
 def strict(refusal: Refusal) -> Delta | None:
@@ -119,7 +135,16 @@ def strict(refusal: Refusal) -> Delta | None:
 
 def token_limit(refusal: Refusal) -> Delta | None:
     if refusal.has(
-        'too large', 'maximum', 'range', 'at most', 'above', 'less than', 'greater than', 'exceed', 'integer'
+        'too large',
+        r'\bvalue (?:for|of)',
+        'maximum',
+        'range',
+        'at most',
+        'above',
+        'less than',
+        'greater than',
+        'exceed',
+        'integer',
     ):
         return None
     sent = [key for key in ('max_tokens', 'max_completion_tokens') if key in refusal.sent]
@@ -154,7 +179,8 @@ _EMPTY_FORMS = ('empty', 'null', 'omit')
 
 def assistant_content(refusal: Refusal) -> Delta | None:
     sent = _shapes.empty_contents(refusal.about)
-    if not sent:
+    others = refusal.has(r'\b(?:user|system) (?:message|prompt)') and not refusal.has('assistant')
+    if not sent or others:
         return None
     # Each form is tried once: the next after the one that the profile says already.
     tried = refusal.profile.get('compat_assistant_content', 'parent')
@@ -191,7 +217,7 @@ _ABOUT_CONTENT = (
 )
 _NAMES_NOTHING = (
     r'^\W*(?:input should be|invalid type\b|str type|expected (?:a )?str|failed to deserialize|cannot deserialize)',
-    r'^\W*(?:json: cannot unmarshal|got an? (?:list|array)\b|\[|can only concatenate)',
+    r'^\W*(?:json: cannot unmarshal|unhashable type|got an? (?:list|array)\b|\[|can only concatenate)',
 )
 _OTHER_FIELDS = ('tool_calls', 'arguments', 'tool_call_id', r'\bname\b', 'response_format', 'parameters')
 

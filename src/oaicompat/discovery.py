@@ -21,7 +21,7 @@ from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, ModelTimeoutEr
 from pydantic_ai.providers import Provider
 
 from oaicompat import _urls
-from oaicompat._client import request_timeout
+from oaicompat._client import body_of, request_timeout
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError, failure_in
@@ -236,7 +236,7 @@ async def with_nearest(error: ModelHTTPError, client: AsyncOpenAI, endpoint: End
     facts: Any = error
     if hasattr(error, 'served') or _urls.is_openai(endpoint.url):
         return error
-    if not says_unknown_model(complaints(error.body), status=error.status_code, model=endpoint.model):
+    if not says_unknown_model(complaints(body_of(error)), status=error.status_code, model=endpoint.model):
         return error
     facts.served = ()
     try:

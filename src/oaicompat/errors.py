@@ -26,6 +26,7 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
+from oaicompat._client import body_of
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError
@@ -63,7 +64,7 @@ def is_retryable(error: BaseException) -> bool:
     if strict or isinstance(error, ModelContextWindowExceededError | ModelQuotaExceededError | UserError):
         return False
     if isinstance(error, ModelHTTPError | APIStatusError):
-        return _status_is_retryable(error.status_code, error.body)
+        return _status_is_retryable(error.status_code, body_of(error))
     if isinstance(error, ModelAPIError):
         # An error in a stream, or a body that could not be read: the server's fault, unless it is a web page.
         return error.provider_error_type != 'page'
@@ -122,9 +123,24 @@ def explained(
     if isinstance(error, ModelConnectionError) and endpoint.shown not in error.message:
         error.message = f'{error.message.rstrip(".")} ({endpoint.shown})'
         error.args = (error.message,)
+    if isinstance(error, ModelHTTPError) and (lost := _lost(error)):
+        add_hint(error, lost)
     if isinstance(error, ModelHTTPError) and (hint := _hint(error, endpoint)) and hint not in str(error):
         add_hint(error, hint)
     return error
+
+
+def _lost(error: ModelHTTPError) -> str:
+    """What the server said beside the `error` of its body, which alone the SDK keeps."""
+    told = body_of(error)
+    if not isinstance(told, Mapping) or 'error' not in told:
+        return ''
+    kept = set(complaints(told['error']))
+    lost = [text for text in dict.fromkeys(complaints(told)) if text.strip() and text not in kept]
+    return '; '.join(text[:_QUOTED] for text in lost if text[:_QUOTED] not in str(error))
+
+
+_QUOTED = 500
 
 
 def add_hint(error: ModelHTTPError, hint: str) -> None:
@@ -150,7 +166,7 @@ def retry_after(error: ModelAPIError, headers: Mapping[str, str] | None = None) 
     for name, unit in (('retry-after-ms', 1000), ('retry-after', 1)):
         if (seconds := _seconds(headers.get(name))) is not None:
             return seconds / unit
-    for text in _all_texts(getattr(error, 'body', None)):
+    for text in _all_texts(body_of(error)):
         if found := _WAIT.search(text):
             return round(sum(float(number) * _UNITS[unit.lower()] for number, unit in _PART.findall(found[1])), 6)
     return None
@@ -216,7 +232,7 @@ def _hint(error: ModelHTTPError, endpoint: Endpoint) -> str | None:
 
 
 def _names_model(error: ModelHTTPError) -> bool:
-    return any('model' in text.lower() for text in complaints(error.body))
+    return any('model' in text.lower() for text in complaints(body_of(error)))
 
 
 def wrong_url(endpoint: Endpoint) -> str:
