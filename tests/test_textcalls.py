@@ -111,10 +111,10 @@ def test_text_comes_out_as_it_came_in() -> None:
 
 def test_what_is_held_is_released_at_once_when_it_is_disproved() -> None:
     scanner = CallScanner(SCHEMAS)
-    assert scanner.feed('x <') == [text('x ')]
+    assert scanner.feed('x <') == []
     assert scanner.holds
     assert scanner.feed('tool_') == []
-    assert scanner.feed('x') == [text('<'), text('tool_'), text('x')]
+    assert scanner.feed('x') == [text('x <'), text('tool_'), text('x')]
     assert not scanner.holds
     assert scanner.feed('\n<tool_call>') == [text('\n')]
     assert scanner.feed('{"name": "get') == []
@@ -317,3 +317,13 @@ def test_runs_of_one_character_are_read_once() -> None:
     for char in '`~<[ ':
         pieces = cut('x' + char * 100_000, range(0, 100_001, 4))
         assert joined(fed(pieces)) == [text(''.join(pieces))]
+
+
+@pytest.mark.parametrize('size', [1, 2, 4, 20, 1000])
+@pytest.mark.parametrize('char', ['<', '[', '`', '\n', '<|', '[T', 'a<', '<t'])
+def test_pieces_that_begin_like_a_marker_come_out_as_they_were(char: str, size: int) -> None:
+    written = 'x' + char * 2000 + 'y'
+    pieces = [written[at : at + size] for at in range(0, len(written), size)]
+    scanner = CallScanner(SCHEMAS)
+    assert [*(one for piece in pieces for one in scanner.feed(piece)), *scanner.finish()] == [*map(text, pieces)]
+    assert joined(fed([char * 2000 + BLOCK])) == joined(fed([char * 2000, BLOCK]))

@@ -26,7 +26,7 @@ class Place:
 
     def read(self, text: str) -> None:
         """Go on behind `text`."""
-        *lines, rest = text.split('\n')
+        *lines, rest = text.split('\n') if '\n' in text else (text,)
         for line in lines:
             self._in_line(line)
             self._end_line()

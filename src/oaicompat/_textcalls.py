@@ -161,7 +161,7 @@ class CallScanner:
         if self._block is not None or self._blank or self._first or self._said or self.passes:
             return None
         before, self._text = self._text, self._text + text
-        found = _START.search(self._text, self._next)
+        found = _marker(self._text, self._next)
         if found is None or found[0] not in _BY_MARKER:
             end = len(self._text) if found is None else found.start()
             self._tell(end)
@@ -174,12 +174,15 @@ class CallScanner:
     def _passed(self, end: int) -> list[Found]:
         """What stands in front of the piece in which a marker may begin, at `end`."""
         text, start = self._text, self._piece(end)
+        self._told = self._next = end - start
+        self._keep = 0
+        if self._cuts[0] == start:  # as most often: one piece was held, and one is
+            self._text, self._cuts = text[start:], [cut - start for cut in self._cuts[1:]]
+            return [Found(text[:start])]
         said = bisect_right(self._cuts, start)
         ends = [*self._cuts[:said], start]
         found = [Found(text[a:b]) for a, b in zip([0, *ends], ends, strict=False) if a < b]
         self._text, self._cuts = text[start:], [cut - start for cut in self._cuts[said:]]
-        self._told = self._next = end - start
-        self._keep = 0
         return found
 
     def _piece(self, position: int) -> int:
@@ -248,7 +251,7 @@ class CallScanner:
             self._start()
             if self._first or self._block is not None:
                 return self._block is not None
-        while not self.passes and (found := _START.search(self._text, self._next)):
+        while not self.passes and (found := _marker(self._text, self._next)):
             start, marker = found.start(), found[0]
             self._tell(start)
             partial = marker not in _BY_MARKER
@@ -272,8 +275,11 @@ class CallScanner:
 
     def _tell(self, start: int) -> None:
         """Tell the place what stands in front of `start`."""
-        self._place.read(''.join([*self._past, self._text[self._told : start]]))
-        self._past.clear()
+        text = self._text[self._told : start]
+        if self._past:
+            text = ''.join([*self._past, text])
+            self._past.clear()
+        self._place.read(text)
         self._told = start
 
     def _release(self, end: int, found: list[Found]) -> None:
@@ -320,6 +326,21 @@ def _by_marker() -> dict[str, list[Grammar]]:
     return table
 
 
+def _marker(text: str, start: int) -> re.Match[str] | None:
+    """The first marker behind `start`, or what may be the beginning of one where the text ends."""
+    while (found := _START.search(text, start)) is not None and found.lastgroup == 'run':
+        start = found.end() - 1
+    return found
+
+
+def _runs(markers: Iterable[str]) -> str:
+    """A pattern for characters that open markers, but none where they are repeated: only the last can."""
+    markers = [marker for marker in markers if marker]
+    firsts = dict.fromkeys(marker[0] for marker in markers)
+    repeated = (re.escape(char) for char in firsts if not any(marker.startswith(char * 2) for marker in markers))
+    return '|'.join(f'{char}{char}+' for char in repeated)
+
+
 def _prefixes(words: Iterable[str]) -> str:
     """A pattern for each of `words`, and for the beginning of one where the text ends."""
     rests: dict[str, list[str]] = {}
@@ -336,7 +357,7 @@ def _rest(words: list[str]) -> str:
 
 
 _BY_MARKER = _by_marker()
-_START = re.compile(_prefixes(marker for marker in _BY_MARKER if marker))
+_START = re.compile(f'(?P<run>{_runs(_BY_MARKER)})|{_prefixes(marker for marker in _BY_MARKER if marker)}')
 _MAYBE = re.compile(r'[<\[`\n.!?:>](?:(?<=[<\[`])|(?=as|co|[ac]\Z))')
 _LETTERS = frozenset(('a', 'as', 'c', 'co'))
 _INK = re.compile(r'\S')
