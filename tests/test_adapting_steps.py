@@ -51,6 +51,17 @@ async def test_what_the_caller_says_wins_over_a_lesson(as_function: bool) -> Non
     ]
 
 
+async def test_a_list_of_the_callers_is_told_with_what_it_lacks() -> None:
+    own = {'compat_omit': ['user']}
+    error, _ = await failing([(lambda body: 'seed' in body, SEED)], called('a'), {'seed': 1}, profile=own)
+    assert notes(error) == [
+        (
+            "oaicompat: {'compat_omit': ['user', 'seed']} would answer this refusal, "
+            "but this model's own profile says otherwise"
+        )
+    ]
+
+
 async def test_the_refusal_that_the_caller_forbids_to_answer_is_the_one_told() -> None:
     rules: list[tuple[Refuses, Reply]] = [(lambda body: 'seed' in body, SEED), (has_list, LISTS)]
     error, sent = await failing(rules, called(['a', 'b']), {'seed': 1}, compat_tool_return='native')

@@ -249,3 +249,15 @@ async def test_where_tools_are_refused_the_prompt_has_them(stream: bool) -> None
         {'role': 'assistant', 'content': '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'},
         {'role': 'user', 'content': '<tool_response>\nlook:\nsun\n</tool_response>'},
     ]
+
+
+async def test_where_nothing_is_read_tools_are_not_prompted() -> None:
+    """A call in the text would be the answer."""
+    tools = ModelRequestParameters(
+        function_tools=[ToolDefinition(name='look', parameters_json_schema={'type': 'object', 'properties': {}})]
+    )
+    async with ScriptedServer(toolless) as server, compatible(server, compat_repair='off') as model:
+        with pytest.raises(ModelHTTPError):
+            await model.request(history('sun'), None, tools)
+        assert model.learned == {}
+    assert len(server.requests) == 1

@@ -322,11 +322,13 @@ async def test_an_agent_asks_again_where_nothing_is_left(stream: bool) -> None:
     assert len(server.requests) == 2
 
 
+@pytest.mark.parametrize('more', [{}, {'compat_text_calls': 'off'}, {'compat_repair': 'strict'}], ids=str)
 @pytest.mark.parametrize('stream', [True, False])
-async def test_an_agent_with_prompted_tools(stream: bool) -> None:
+async def test_an_agent_with_prompted_tools(stream: bool, more: Any) -> None:
     """The prompt says which tools there are, the call comes as text, its result goes back as text."""
+    profile: Any = {'compat_tools': 'prompted', **more}
     async with ScriptedServer(script(stream, HERMES, 'Sunny.')) as server:
-        model = OpenAICompatibleModel('m', base_url=server.base_url, profile={'compat_tools': 'prompted'})
+        model = OpenAICompatibleModel('m', base_url=server.base_url, profile=profile)
         assert await run(model, stream) == 'Sunny.'
     first, second = (request.json for request in server.requests)
     assert not {'tools', 'tool_choice'} & {*first, *second}

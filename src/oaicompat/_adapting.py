@@ -16,7 +16,7 @@ from oaicompat import _requests
 from oaicompat._client import body_of
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint, Profile, knobs_of
-from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, says, together
+from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, merged, says, together
 from oaicompat._rules import REFUSED
 from oaicompat.errors import explained
 
@@ -154,7 +154,9 @@ async def adapted(
             lesson, refusal = overruled
             if lesson.name == SEARCH and tries.guess(refusal):
                 continue
-            raise explained(tries.first or refusal if lesson.name == SEARCH else _overruled(lesson, refusal), endpoint)
+            raise explained(
+                tries.first or refusal if lesson.name == SEARCH else _overruled(lesson, refusal, profile), endpoint
+            )
         tries.sent()
         try:
             answer = await send(profile, tries.names)
@@ -189,8 +191,9 @@ def made_over(body: Mapping[str, Any], profile: Profile, fired: set[str]) -> Map
         raise misuse from error
 
 
-def _overruled(lesson: Lesson, refusal: ModelHTTPError) -> ModelHTTPError:
+def _overruled(lesson: Lesson, refusal: ModelHTTPError, profile: Profile) -> ModelHTTPError:
     """`refusal`, which says how the caller's own profile stands against its lesson."""
-    knobs = knobs_of(lesson.profile)
+    # A list that the caller gave stands in place of what is learned, so it has to hold both.
+    knobs = knobs_of({key: merged(profile.get(key), value) for key, value in lesson.profile.items()})
     refusal.add_note(f"oaicompat: {knobs} would answer this refusal, but this model's own profile says otherwise")
     return refusal

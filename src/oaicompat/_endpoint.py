@@ -115,8 +115,8 @@ class Endpoint:
             return ()
         learned = read(profile, sent, error.status_code, body_of(error))
         if profile.get('compat_repair') == 'off':
-            # Who puts a stream together repairs.
-            learned = tuple(lesson for lesson in learned if 'compat_stream' not in lesson.profile)
+            # Who puts a stream together repairs, and so does who reads calls in the text.
+            learned = tuple(lesson for lesson in learned if not {'compat_stream', 'compat_tools'} & {*lesson.profile})
         for lesson in learned:
             facts = (self.model, self.shown, error.status_code, lesson.because, knobs_of(lesson.profile))
             logger.debug('%s at %s refused a request (HTTP %d, %s): sent again with %s', *facts)

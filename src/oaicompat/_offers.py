@@ -34,10 +34,16 @@ def offer_of(
     if isinstance(names, list):
         chosen = {*names} if isinstance(choice, list) and choice else {*names} | outputs
         schemas = {name: schema for name, schema in schemas.items() if name in chosen}
-    return Offer(schemas, 'on')
+    return Offer(schemas, 'on', expected=_is_prompted(profile) and profile.get('compat_repair') == 'strict')
+
+
+def _is_prompted(profile: Mapping[str, Any]) -> bool:
+    return profile.get('compat_tools') == 'prompted'
 
 
 def _is_off(profile: Mapping[str, Any], url: str) -> bool:
+    if _is_prompted(profile) and profile.get('compat_repair') != 'off':
+        return False  # where calls as text were asked for, they are read
     default = 'off' if _urls.is_openai(url) else 'on'
     return profile.get('compat_repair') == 'off' or profile.get('compat_text_calls', default) == 'off'
 

@@ -37,10 +37,12 @@ class Offer:
     Attributes:
         schemas: The tools that may be called: parameter schemas by name.
         wanted: What becomes of their calls.
+        expected: Whether the request asked for calls as text, and strict reading is not to take them for a deviation.
     """
 
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     wanted: TextCalls = 'off'
+    expected: bool = False
 
     @property
     def mode(self) -> TextCalls:
@@ -124,7 +126,7 @@ class Recovery:
             else:
                 self.found = True
                 deltas.append({'tool_calls': [self._calls.add(*one.call)]})
-        if self._scanners[key].found:
+        if self._scanners[key].found and not self._offer.expected:
             self._repairs.add('tool_call.suppressed' if self._offer.suppresses else 'tool_call.text')
         return deltas
 
@@ -147,7 +149,8 @@ def recovered(
         found = scan(text, offer.schemas, suppress=offer.suppresses, cut=cut)
         rest = ''.join(one.text for one in found)
         if rest != text:
-            repairs.add('tool_call.suppressed' if offer.suppresses else 'tool_call.text')
+            if not offer.expected:
+                repairs.add('tool_call.suppressed' if offer.suppresses else 'tool_call.text')
             changed[key] = rest or None
         made += [calls.add(*one.call) for one in found if one.call is not None]
     if made:
