@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from itertools import accumulate
@@ -327,3 +328,20 @@ def test_pieces_that_begin_like_a_marker_come_out_as_they_were(char: str, size: 
     scanner = CallScanner(SCHEMAS)
     assert [*(one for piece in pieces for one in scanner.feed(piece)), *scanner.finish()] == [*map(text, pieces)]
     assert joined(fed([char * 2000 + BLOCK])) == joined(fed([char * 2000, BLOCK]))
+
+
+@pytest.mark.parametrize('value', ['a\n', '\na', 'a', '\n', ' a '])
+@pytest.mark.parametrize(
+    'form',
+    [
+        '<tool_call>write<arg_key>text</arg_key><arg_value>{}</arg_value></tool_call>',
+        '<invoke name="write"><parameter name="text">{}</parameter></invoke>',
+        '<tool_call>\n<function=write>\n<parameter=text>\n{}\n</parameter>\n</function>\n</tool_call>',
+        '<tool_call>write\n<arg_key>text</arg_key>\n<arg_value>\n{}\n</arg_value>\n</tool_call>',
+    ],
+)
+def test_line_breaks_of_an_argument_stay(form: str, value: str) -> None:
+    schema = {'write': {'type': 'object', 'properties': {'text': {'type': 'string'}}}}
+    [found] = scan(form.format(value), schema)
+    assert found.call is not None
+    assert json.loads(found.call.arguments) == {'text': value}

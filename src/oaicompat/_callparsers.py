@@ -229,7 +229,8 @@ def _function(r: Reader) -> Steps[Raw]:
             yield from r.close('</function>', opener='</tool_call>')
             return Raw(name, '', texts)
         key = yield from r.until('>')
-        texts[key.strip()] = yield from _inner(r, '</parameter>', '<parameter=', '</function>', '</tool_call>')
+        text = yield from _inner(r, '</parameter>', '<parameter=', '</function>', '</tool_call>')
+        texts[key.strip()] = text.removeprefix('\n').removesuffix('\n')  # they belong to the markup
 
 
 def key_values(r: Reader, marker: str) -> Steps[list[Raw]]:
@@ -244,7 +245,7 @@ def key_values(r: Reader, marker: str) -> Steps[list[Raw]]:
         key = yield from r.until('</arg_key>')
         yield from r.space()
         yield from r.literal('<arg_value>')
-        texts[key.strip()] = yield from _inner(r, '</arg_value>', '<arg_key>', '</tool_call>', marker)
+        texts[key.strip()] = _unwrapped((yield from _inner(r, '</arg_value>', '<arg_key>', '</tool_call>', marker)))
 
 
 def invokes(r: Reader, marker: str) -> Steps[list[Raw]]:
@@ -278,7 +279,12 @@ def _invoke(r: Reader, prefix: str) -> Steps[Raw]:
         if kind == 'true':
             strings.append(f'{dumped(key)}: {dumped(text)}')
         else:
-            texts[key] = text
+            texts[key] = _unwrapped(text)
+
+
+def _unwrapped(text: str) -> str:
+    """`text`, of lines of its own; where the format has it between the tags, a line break on one side is meant."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '\n' else text
 
 
 def _attribute(r: Reader, name: str) -> Steps[str]:

@@ -39,20 +39,19 @@ def _fits(values: Mapping[str, Any], schema: Schema) -> bool:
 def typed(text: str, schema: object, root: Schema) -> Any:
     """What `text` means where `schema` is wanted; itself where that is a string, or where it means nothing else.
 
-    Without a type, text that is JSON is decoded. A line break on each side belongs to the markup.
+    Without a type, text that is JSON is decoded.
     """
-    plain = text.removeprefix('\n').removesuffix('\n')
     wanted = _types(schema, root)
     options = _resolved(schema, root).get('enum') if isinstance(schema, Mapping) else None
-    if isinstance(options, list) and (plain in options or plain.strip() in options):
-        return plain if plain in options else plain.strip()
-    if 'string' in wanted and not ('null' in wanted and plain.strip() in ('null', 'None')):
-        return plain
-    value = _decoded(plain.strip(), strict=not wanted)
+    if isinstance(options, list) and (text in options or text.strip() in options):
+        return text if text in options else text.strip()
+    if 'string' in wanted and not ('null' in wanted and text.strip() in ('null', 'None')):
+        return text
+    value = _decoded(text.strip(), strict=not wanted)
     if isinstance(value, float) and value.is_integer() and 'integer' in wanted and 'number' not in wanted:
         value = int(value)
     kinds = _kinds(value)
-    return value if (kinds & wanted if wanted else kinds) else plain
+    return value if (kinds & wanted if wanted else kinds) else text
 
 
 def _decoded(text: str, *, strict: bool) -> Any:

@@ -140,7 +140,7 @@ def recovered(
     """
     if offer.mode == 'off':
         return message
-    cut = reason is not None and reason not in _WHOLE
+    cut = reason not in (None, '') and reason not in _WHOLE
     made: list[Mapping[str, Any]] = []
     changed: Json = {}
     for key in keys:

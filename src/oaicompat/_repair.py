@@ -172,14 +172,14 @@ class ChunkRepair:
             return False
         if key == 'content':
             plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
-            plain = plain and self._passes('content', value)
+            plain = plain and self._passes('content', value, chunk)
             self._answered = self._answered or (plain and not value.isspace())
             if plain:
                 self._texts.append(value)
         elif key in ('reasoning_content', 'reasoning'):
             plain = type(value) is str and not has_half(value) and not self._halves
             plain = plain and not self._thinking.holds and not self._context.answer_in_reasoning
-            plain = plain and self._passes(key, value)
+            plain = plain and self._passes(key, value, chunk)
             if plain:
                 self._reasoning.append(value)
         else:
@@ -193,11 +193,13 @@ class ChunkRepair:
             self._envelope, self._chosen = chunk, True
         return plain
 
-    def _passes(self, key: str, text: str) -> bool:
+    def _passes(self, key: str, text: str, chunk: Json) -> bool:
         """Whether `text` comes out as text alone; where that is in other pieces, they are kept for the chunk."""
         self._cut = None
         if self._recovery.passes(key, text):
             return True
+        if not (chunk.keys() <= _REPEATED and chunk['choices'][0].keys() <= _OF_CHOICE):
+            return False  # what else it says is told once
         self._cut = self._recovery.plainly(key, text)
         return self._cut is not None
 
@@ -426,3 +428,7 @@ def _merged(deltas: list[Json], ending: list[Json]) -> list[Json]:
     if not ending:
         return deltas
     return [*(delta for delta in deltas if delta), *ending]
+
+
+_REPEATED = {'id', 'object', 'created', 'model', 'system_fingerprint', 'service_tier', 'choices', 'usage'}
+_OF_CHOICE = {'index', 'delta', 'finish_reason', 'logprobs'}
