@@ -248,14 +248,15 @@ class EventDecoder:
 
     def _dispatch(self, events: list[Event]) -> None:
         if self._data:
-            events.append(Event(self._type, '\n'.join(self._data)))
-        self._data.clear()
+            events.append(Event(self._type, self._data[0] if len(self._data) == 1 else '\n'.join(self._data)))
+            self._data.clear()
         self._reset()
 
     def _reset(self) -> None:
         self._type, self._earlier = '', None
         self._size = 0
-        self._depth = _Depth()
+        if self._depth.lines:
+            self._depth = _Depth()
 
 
 class Done:

@@ -330,8 +330,8 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
     @override
     def _map_thinking_delta(self, choice: Any) -> Iterable[ModelResponseStreamEvent]:
         parents = super()._map_thinking_delta(choice)
-        extra = choice.delta.model_extra or {}
-        return chain(parents, self._map_ours(extra)) if KEPT in extra or INLINE in extra else parents
+        extra = choice.delta.model_extra
+        return chain(parents, self._map_ours(extra)) if extra and (KEPT in extra or INLINE in extra) else parents
 
     def _map_ours(self, extra: Mapping[str, Any]) -> Iterable[ModelResponseStreamEvent]:
         if (kept := extra.get(KEPT)) is not None:
@@ -352,9 +352,10 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
     @override
     def _map_tool_call_delta(self, choice: Any) -> Iterable[ModelResponseStreamEvent]:
         calls = choice.delta.tool_calls or ()
-        if not any(WHOLE in (call.model_extra or {}) for call in calls):
-            return super()._map_tool_call_delta(choice)
-        return self._map_whole_calls(calls)
+        for call in calls:
+            if call.model_extra and WHOLE in call.model_extra:
+                return self._map_whole_calls(calls)
+        return super()._map_tool_call_delta(choice)
 
     def _map_whole_calls(self, calls: Iterable[Any]) -> Iterable[ModelResponseStreamEvent]:
         for call in calls:
