@@ -99,7 +99,11 @@ def extends(before: str, text: str) -> bool:
 def repair_arguments(text: str) -> str | None:
     """`text` as the text of a JSON object: itself if it is one, repaired if it can be, else `None`."""
     repaired = _repaired(text)
-    return repaired if repaired is None or not _NOT_FINITE.search(repaired) else _finite_text(repaired)
+    return repaired if repaired is None or not _may_be_infinite(repaired) else _finite_text(repaired)
+
+
+def _may_be_infinite(text: str) -> bool:
+    return 'NaN' in text or 'Infinity' in text or _HUGE.search(text) is not None
 
 
 def _repaired(text: str) -> str | None:
@@ -266,7 +270,7 @@ _OUTSIDE = re.compile(r',(\s*[}\]])|(?<![\w"])(?:True|False|None)(?![\w"])')
 _LITERALS = {'True': 'true', 'False': 'false', 'None': 'null'}
 _ESCAPE = re.compile(r'\\.|"', re.DOTALL)
 _DEEPEST_SENT = 200  # deeper than that nothing is written, and much deeper Python can't follow
-_NOT_FINITE = re.compile(r'NaN|Infinity|[eE]\+?\d{3}|(?<!\d)\d{309}')
+_HUGE = re.compile(r'\d(?<!\d\d)(?:\d{308}|\d*+[eE]\+?\d{3})')  # a digit first: that is found fast
 _CUT_MARKER = re.compile(r'`{0,2}|<[^<>{}"]*|\[/?[A-Z_]*')
 _EMPTY = re.compile(r'\s*\{\s*\}\s*(?=\{)')
 _CUT_TOKEN = re.compile(r't|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-|-?I(?:n(?:f(?:i(?:n(?:i(?:t)?)?)?)?)?)?|\.|[eE][+-]?')
