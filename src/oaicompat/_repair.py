@@ -407,6 +407,8 @@ class ChunkRepair:
 
 
 _TOP = ('id', 'object', 'created', 'model', 'system_fingerprint', 'service_tier')
+_REPEATED = {*_TOP, 'choices', 'usage'}
+_OF_CHOICE = {'index', 'delta', 'finish_reason', 'logprobs'}
 
 
 def _as_delta(piece: Piece) -> Json:
@@ -428,7 +430,3 @@ def _merged(deltas: list[Json], ending: list[Json]) -> list[Json]:
     if not ending:
         return deltas
     return [*(delta for delta in deltas if delta), *ending]
-
-
-_REPEATED = {'id', 'object', 'created', 'model', 'system_fingerprint', 'service_tier', 'choices', 'usage'}
-_OF_CHOICE = {'index', 'delta', 'finish_reason', 'logprobs'}
