@@ -16,14 +16,19 @@ pytest.register_assert_rewrite('bodies', 'refusing')
 pytest_plugins = ['oaicompat.testing.plugin']
 
 
+EXAMPLES = os.environ.get('OAICOMPAT_FUZZ_EXAMPLES')
+# A test run tries the same inputs everywhere, so that what passes here passes there; new ones are what fuzzing is for.
+settings.register_profile('tests', derandomize=EXAMPLES is None, database=None, deadline=None, print_blob=True)
+settings.load_profile('tests')
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fuzzing (`make fuzz`) tries more inputs than a test run does, whatever a property asks for."""
-    examples = os.environ.get('OAICOMPAT_FUZZ_EXAMPLES')
-    for item in items if examples else ():
+    for item in items if EXAMPLES else ():
         test: Any = getattr(item, 'obj', None)
         own = getattr(test, '_hypothesis_internal_use_settings', None)
         if own is not None:
-            test._hypothesis_internal_use_settings = settings(own, max_examples=int(str(examples)))
+            test._hypothesis_internal_use_settings = settings(own, max_examples=int(str(EXAMPLES)))
 
 
 @pytest.fixture(autouse=True)

@@ -426,6 +426,27 @@ TABLE: list[tuple[str, Schema, tuple[str, ...], Schema]] = [
     ),
     ('an array without items', {'type': ['array', 'null']}, ('items',), {'type': ['array', 'null'], 'items': {}}),
     (
+        'types, and items, for what may be anything: arrays in it have items of any type, said once',
+        {'properties': {'x': {'title': 'X'}}},
+        ('items', 'type', 'typed'),
+        {
+            'type': 'object',
+            'properties': {
+                'x': {
+                    'title': 'X',
+                    'anyOf': [
+                        {'type': 'string'},
+                        {'type': 'number'},
+                        {'type': 'boolean'},
+                        {'type': 'object'},
+                        {'type': 'array', 'items': {}},
+                        {'type': 'null'},
+                    ],
+                }
+            },
+        },
+    ),
+    (
         'schemas that are booleans',
         {'properties': {'a': True}, 'items': True, 'additionalProperties': True},
         ('boolean',),

@@ -4,7 +4,8 @@ It quotes in code fences and inline code, in quotes and in quoted lines. It quot
 at the start of a line, or behind the end of a sentence if no sentence goes on behind it. In the middle of a sentence,
 words set off what they mention with a space, and models don't: a marker right behind a word may open a call, if it
 has the looks of a token, or if nothing follows on the line. Markers that look like tokens may follow a space, too, if
-nothing follows on the line. Words open a call at the start of a line, or right behind a sentence.
+nothing follows on the line. Words open a call at the start of a line, or right behind a sentence. Behind a bracket of
+its own kind, as in `<<` or `[[`, no marker opens anything.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ class Place:
 
     def ignores(self, marker: str) -> bool:
         """Whether nothing that `marker` opens here needs to be read: not even to know where it ends."""
-        return bool(self._fence) or (marker[0] not in '<[' and not self.allows(marker))
+        if marker[0] in '<[':
+            return bool(self._fence) or self._tail.endswith(marker[0])
+        return bool(self._fence) or not self.allows(marker)
 
     def forbidden(self, marker: str) -> re.Pattern[str] | None:
         """What must not follow on the line behind a call that `marker` opens here; `None` if anything may."""

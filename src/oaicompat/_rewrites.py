@@ -99,7 +99,10 @@ def _walked(node: Schema, names: frozenset[str]) -> Schema:
             return value
         # One part of a conjunction can't be closed: another part may declare more properties.
         part = key in _PARTS or (key in _UNIONS and 'properties' in node)
-        return _walked(cast(Schema, value), names - {'closed'} if part else names)
+        # Items of any type would be, among others, arrays, whose items would be of any type: there is no end to it.
+        endless = key == 'items' and not value and names >= {'type', 'items'}
+        unmet = ({'closed'} if part else set()) | ({'typed'} if endless else set())
+        return _walked(cast(Schema, value), names - unmet if unmet else names)
 
     new = mapped(node, below)
     if new is not node:

@@ -139,7 +139,12 @@ class CallScanner:
 
     def passes_over(self, text: str) -> bool:
         """Whether `text` has nothing in it that may be markup, while nothing is held; if so, it is taken as text."""
-        if self._text or self._blank or _MAYBE.search(text) or text[:2] in _LETTERS:
+        if self._text or self._blank or text[:2] in _LETTERS:
+            return False
+        found = _MAYBE.search(text)
+        while found is not None and found.end() - found.start() > 1:  # brackets that stand together open nothing
+            found = _MAYBE.search(text, found.end())
+        if found is not None:
             return False
         self._past.append(text)
         return True
@@ -161,15 +166,18 @@ class CallScanner:
         if self._block is not None or self._blank or self._first or self._said or self.passes:
             return None
         before, self._text = self._text, self._text + text
-        found = _marker(self._text, self._next)
-        if found is None or found[0] not in _BY_MARKER:
-            end = len(self._text) if found is None else found.start()
-            self._tell(end)
-            if found is None or not self._place.ignores(found[0]):
-                self._cuts.append(len(self._text))
-                return self._passed(end)
-        self._text = before  # it comes again
-        return None
+        while (found := _marker(self._text, self._next)) is not None:
+            self._tell(found.start())
+            if not self._place.ignores(found[0]):
+                break
+            self._next = found.start() + 1
+        if found is not None and found[0] in _BY_MARKER:
+            self._text = before  # it comes again
+            return None
+        end = len(self._text) if found is None else found.start()
+        self._tell(end)
+        self._cuts.append(len(self._text))
+        return self._passed(end)
 
     def _passed(self, end: int) -> list[Found]:
         """What stands in front of the piece in which a marker may begin, at `end`."""
@@ -329,12 +337,12 @@ def _by_marker() -> dict[str, list[Grammar]]:
 def _marker(text: str, start: int) -> re.Match[str] | None:
     """The first marker behind `start`, or what may be the beginning of one where the text ends."""
     while (found := _START.search(text, start)) is not None and found.lastgroup == 'run':
-        start = found.end() - 1
+        start = found.end()
     return found
 
 
 def _runs(markers: Iterable[str]) -> str:
-    """A pattern for characters that open markers, but none where they are repeated: only the last can."""
+    """A pattern for characters that open markers, but none where they are repeated."""
     markers = [marker for marker in markers if marker]
     firsts = dict.fromkeys(marker[0] for marker in markers)
     repeated = (re.escape(char) for char in firsts if not any(marker.startswith(char * 2) for marker in markers))
@@ -358,7 +366,7 @@ def _rest(words: list[str]) -> str:
 
 _BY_MARKER = _by_marker()
 _START = re.compile(f'(?P<run>{_runs(_BY_MARKER)})|{_prefixes(marker for marker in _BY_MARKER if marker)}')
-_MAYBE = re.compile(r'[<\[`\n.!?:>](?:(?<=[<\[`])|(?=as|co|[ac]\Z))')
+_MAYBE = re.compile(r'[<\[`\n.!?:>](?:(?<=<)<*|(?<=\[)\[*|(?<=`)|(?=as|co|[ac]\Z))')
 _LETTERS = frozenset(('a', 'as', 'c', 'co'))
 _INK = re.compile(r'\S')
 _SPACES = re.compile(r'[^\S\n]+')
