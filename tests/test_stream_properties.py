@@ -273,6 +273,12 @@ def unmarked(chunks: Any) -> bool:
         {**chunk('Hi'), 'choices': [{'message': {'thinking': '0'}}]},
     ]
 )
+@example(
+    [
+        {**chunk('Hi'), 'choices': [{'delta': {'reasoning': ['0']}}]},
+        {**chunk('Hi'), 'choices': [{'message': {'reasoning_details': '0'}}]},
+    ]
+)
 def test_to_repair_chunks_twice_is_to_repair_them_once(chunks: list[Any]) -> None:
     """Where nothing was moved into fields that only pydantic-ai's mapping reads."""
     once = repaired(chunks)

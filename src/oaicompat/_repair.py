@@ -269,6 +269,8 @@ class ChunkRepair:
         news = self._plain(message, total=True)
         # What stood there was moved to a field that is read, and counts there.
         news = {key: value for key, value in news.items() if key not in REASONING_FIELDS[2:]}
+        if self._context.details and news.get(DETAILS):
+            news[DETAILS] = listed(news[DETAILS])
         # What deltas told differs from the message only in how it is told.
         self._settled = self._settled or len(self._texts) + len(self._reasoning) > self._whole
         self._whole = 0
