@@ -63,7 +63,7 @@ def taught(sent: dict[str, Any], body: object, status: int = 400) -> dict[str, A
 
 FIELDS = [
     '{} is not a valid parameter', 'Invalid field name: {}', 'The field {} is not part of the schema',
-    '{} not supported',
+    '{} not supported', '{} not allowed', '{} not recognized',
     'No such parameter: {}', 'parameter {} does not exist', "'{}' was unexpected", 'extra fields not permitted: {}',
     '{} is no longer supported', 'does not currently support the `{}` parameter', 'Cannot use {} with this model',
     'Remove the {} parameter', '\u4e0d\u652f\u6301 {} \u53c2\u6570', '{} can only be used when stream is true',
@@ -164,6 +164,34 @@ def test_a_shape_that_is_refused_is_changed(
 ) -> None:
     assert taught(sent, {'message': wording}) == lesson
     assert taught(other, {'message': wording}) == {}
+
+
+TOOLS = [
+    'tools not supported', 'Tools not supported.', 'tool calling not supported', 'Function calling is unavailable',
+    'model has no tool support', 'This model does not have tool support', 'No support for function calling',
+    'tools unsupported', 'Unsupported: tools', 'not supported: tools', 'tools: not supported', "'tools' not allowed",
+    'the tools parameter is not supported', 'Extra inputs are not permitted: tools', "Unrecognized key(s): 'tools'",
+]  # fmt: skip
+NOT_TOOLS = [
+    'tool_choice not supported', 'parallel tool calls not supported', 'strict mode for tools not supported',
+    'tools with images not supported', 'tools and response_format not supported together', 'web search tools not allowed',
+    'streaming with tools is not supported', 'tool results not supported', 'tools.0.function.name: not supported',
+    'tools[0].type: not supported', 'unsupported tool type', 'json mode with tools not supported', 'Too many tools',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize('wording', TOOLS)
+def test_tools_that_are_refused_are_told_in_the_prompt(wording: str) -> None:
+    sent = chat(tools=[TOOL])
+    for body in (wording, {'error': wording}, {'detail': wording}, {'error': {'message': wording, 'code': 400}}):
+        assert taught(sent, body) == {'compat_tools': 'prompted'}
+        assert taught(chat(), body) == {}
+    assert taught(sent, {'message': 'not supported', 'param': 'tools'}) == {'compat_tools': 'prompted'}
+
+
+@pytest.mark.parametrize('wording', NOT_TOOLS)
+def test_what_is_refused_beside_tools_leaves_them(wording: str) -> None:
+    assert 'compat_tools' not in taught(chat(tools=[TOOL], tool_choice='auto'), wording)
 
 
 def test_other_messages_and_forms_teach_nothing() -> None:

@@ -107,6 +107,11 @@ def omitted(complaint: str, sent: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def refuses(complaint: str, *names: str) -> bool:
+    """Whether `complaint` says that one of these fields of the body is not taken."""
+    return any(_path(name) in names for name in _named(complaint))
+
+
 def _is_essential(path: str, sent: Mapping[str, Any]) -> bool:
     if path == 'tool_choice':
         # To let the model choose is what a request without the field says.

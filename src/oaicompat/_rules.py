@@ -124,7 +124,12 @@ RULES: tuple[Rule, ...] = (
         'request.tools',
         _any(
             rf'(?:not|n.t) (?:\w+ )?support (?:the use of |using )?{_TOOLS}|no endpoints found that support {_TOOLS}',
-            rf'{_TOOLS} (?:is|are) (?:not (?:\w+ )?(?:support|enabled|available|allowed|permit)|unsupported|disabled)',
+            (
+                rf'{_TOOLS}:? (?:(?:is|are) )?'
+                r'(?:not (?:\w+ )?(?:support|enabled|available|allowed|permit)|un(?:supported|available)|disabled)'
+            ),
+            r'\bno (?:tools?|functions?)(?:[ _-]?(?:use|calls?|calling))? support|not have (?:tool|function)\w*.{0,9} support',
+            rf'no support for {_TOOLS}',
             r'^(?:tools|functions): (?:extra|unexpected|additional|unknown|unrecogni[sz]ed)',
             rf'(?:un(?:known|supported|recogni[sz]ed|expected)|extra) {_FIELD}: \W?(?:tools|functions)(?![\w\[]|\.\w)',
             r'\u4e0d\u652f\u6301 ?(?:\u5de5\u5177|\u51fd\u6570|tools\b|function)',  # Chinese: tools, functions
@@ -132,6 +137,13 @@ RULES: tuple[Rule, ...] = (
             r'requires --enable-auto-tool-choice|only named tools are supported',  # vLLM
         ),
         _teachings.tools,
+        f'{_GITHUB}ollama/ollama/issues/5793',
+        _ROUTER_STATUSES,
+    ),
+    Rule(
+        'request.tools',
+        _any('tools', 'functions'),
+        _teachings.tools_by_name,
         f'{_GITHUB}ollama/ollama/issues/5793',
         _ROUTER_STATUSES,
     ),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from oaicompat import _shapes
-from oaicompat._fields import omitted
+from oaicompat._fields import omitted, refuses
 from oaicompat._prompted import prompted
 from oaicompat._schemas import rewrites_for
 from oaicompat._words import ABROAD, plain
@@ -103,11 +103,16 @@ def tools(refusal: Refusal) -> Delta | None:
     return None if prompted(sent, _BY_PROMPT) is sent else _BY_PROMPT
 
 
+def tools_by_name(refusal: Refusal) -> Delta | None:
+    """The same, where the field that they are sent in is refused as any other is."""
+    return tools(refusal) if refuses(refusal.complaint, 'tools', 'functions') else None
+
+
 _BY_PROMPT = {'compat_tools': 'prompted'}
 # What some servers refuse of tools, beside them, or together with them, while they take tools.
 _NO_MATTER_OF_TOOLS = (
     r'parallel|\bstrict\b|must be set|more than|at most|too many|maximum|together|combin|at the same time',
-    r'custom|built-?in|hosted|server.?side|\bmcp\b|web.?search|with function calling|of type',
+    r'streaming with|custom|built-?in|hosted|server.?side|\bmcp\b|web.?search|with function calling|of type',
     r'(?:for|in|of) (?:user|system|assistant) messages',
     r'tool.?(?:results?|messages?|returns?|outputs?|ids?)\b|response.?(?:format|mime)|json.?(?:mode|schema|object)',
 )

@@ -19,7 +19,7 @@ DONE = r'(?:used|set(?! to)|specified|included|provided|passed|sent|present|supp
 NOT_DONE = rf'(?:can ?not|can.t|must not|may not|should not) be {DONE}'
 IS_BAD = (
     rf'(?:(?:is|are|was) (?:an? )?{BAD}|(?:has|have) been (?:removed|deprecated|disabled)|should not exist|{NOT_DONE}'
-    r'|(?:not|no longer) supported|unsupported|does not exist|must not have additional)'
+    rf'|(?:not|no longer) {_TAKEN}|unsupported|does not exist|must not have additional)'
 )
 """What is said behind the name of a field that is not taken."""
 
