@@ -337,6 +337,10 @@ def test_knobs_and_the_older_spelling(given: dict[str, Any], form: str) -> None:
         ),
         ({'tool_return_as_list': 'yes'}, "`tool_return_as_list` is 'yes'; expected true or false"),
         ({'tool_return_as_list': 1}, '`tool_return_as_list` is 1; expected true or false'),
+        (
+            {'compat_tools': 'prompted', 'compat_repair': 'off'},
+            "`compat_tools` is 'prompted' and `compat_repair` is 'off': then nobody reads the calls",
+        ),
     ],
 )
 def test_a_bad_knob_is_named_with_its_values(given: dict[str, Any], complaint: str) -> None:

@@ -362,7 +362,7 @@ async def lessons_and_errors(model: Model, caplog: pytest.LogCaptureFixture) -> 
             await model.request(HISTORY, None, ModelRequestParameters())
     error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
     assert (type(error), str(error), error.status_code) == (type(caught.value), str(caught.value), 400)
-    assert 'sent again with' in caplog.text
+    assert 'to be answered with' in caplog.text
     shown = [repr(model), repr(cast(Any, model).provider), str(error), repr(error), repr(vars(error))]
     return '\n'.join([*shown, caplog.text, repr(pickle.dumps(caught.value))])
 

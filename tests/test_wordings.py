@@ -174,7 +174,8 @@ TOOLS = [
 ]  # fmt: skip
 NOT_TOOLS = [
     'tool_choice not supported', 'parallel tool calls not supported', 'strict mode for tools not supported',
-    'tools with images not supported', 'tools and response_format not supported together', 'web search tools not allowed',
+    'tools with images not supported', 'tools and response_format not supported together',
+    'web search tools not allowed',
     'streaming with tools is not supported', 'tool results not supported', 'tools.0.function.name: not supported',
     'tools[0].type: not supported', 'unsupported tool type', 'json mode with tools not supported', 'Too many tools',
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Set
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from openai import APIConnectionError, APIError, AsyncOpenAI, AsyncStream
@@ -177,8 +177,8 @@ class Answer:
         whole = repair_response if self.responses else repair_completion
         try:
             wire = self._wire(came)
-            body = self._body(wire, repairs)
-            fixed = whole(body, self._context, repairs)
+            body, context = self._body(wire, repairs)
+            fixed = whole(body, context, repairs)
         except FailureError as failure:
             raise self._error(failure, came)  # noqa: B904  # it has its cause
         except IncompleteError as cut:
@@ -225,20 +225,24 @@ class Answer:
             logger.debug('%s at %s: %s. Seen: %s. Done: %s', *facts)
             span.add_event(f'oaicompat.{name}', {'oaicompat.done': repair.done})
 
-    def _body(self, came: dict[str, Any] | ChatCompletion | Response | str, repairs: set[str]) -> dict[str, Any]:
+    def _body(
+        self, came: dict[str, Any] | ChatCompletion | Response | str, repairs: set[str]
+    ) -> tuple[dict[str, Any], Context]:
+        """The body of an answer, and the context to repair it by."""
         if isinstance(came, dict):
-            return came
+            return came, self._context
         if not isinstance(came, str):
             # What was not sent is not there; what was sent is as it was, of whatever type.
-            return came.model_dump(exclude_unset=True, warnings=False)
-        return (
-            response_in(came, self._context, repairs) if self.responses else completion_in(came, self._context, repairs)
-        )
+            return came.model_dump(exclude_unset=True, warnings=False), self._context
+        if self.responses:
+            return response_in(came, self._context, repairs), self._context
+        return completion_in(came, self._context, repairs)
 
     async def _folded(self, stream: RepairedStream) -> Any:
         try:
             chunks = await stream.collect()
-            repaired = repair_completion(fold(chunks), self._context, stream.repairs)
+            searched = replace(self._context, offer=Offer())  # the calls in its texts were found already
+            repaired = repair_completion(fold(chunks), searched, stream.repairs)
         except FailureError as failure:
             raise self._error(failure, None)  # noqa: B904  # it has its cause
         except (IncompleteError, APIConnectionError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from oaicompat._details import FIELD as DETAILS
@@ -20,7 +21,7 @@ from oaicompat._envelope import (
     unwrapped,
 )
 from oaicompat._json import without_halves
-from oaicompat._recovery import STOPS, recovered, rejected_text
+from oaicompat._recovery import STOPS, Offer, recovered, rejected_text
 from oaicompat._repair import INLINE, KEPT, SEARCHED, ChunkRepair, Context
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
@@ -271,8 +272,10 @@ def _added(total: Json, usage: Json) -> Json:
     return added
 
 
-def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
+def completion_in(text: str, context: Context, repairs: set[str]) -> tuple[Json, Context]:
     """The completion in a body that is not plain JSON: an event stream, JSON lines, JSON with something behind it.
+
+    And the context to repair it by: in a stream, the calls in its texts were found already.
 
     Raises:
         FailureError: If there is none.
@@ -289,7 +292,7 @@ def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
             repairs.update(
                 {'envelope.wrapped'} if text.lstrip()[:1] == '[' else {*seen, *decoder.repairs, 'sse.unasked'}
             )
-        return whole
+        return whole, context
     if not objects:
         errors = [value for value in values if isinstance(value, ErrorText)]
         raise FailureError(_no_json(errors[0] if errors and not decoder.ignored else text), None)
@@ -303,7 +306,7 @@ def completion_in(text: str, context: Context, repairs: set[str]) -> Json:
             raise FailureError(value.complaint if isinstance(value, NoJson) else str(value), None)
     if decoder.ignored.strip() and DONE not in values and not chunks.finished:
         raise FailureError(' '.join(decoder.ignored.split()), None)
-    return fold([*repaired, *chunks.finish(dropped=False)])
+    return fold([*repaired, *chunks.finish(dropped=False)]), replace(context, offer=Offer())
 
 
 def _goes_on(text: str) -> bool:

@@ -119,7 +119,7 @@ class Endpoint:
             learned = tuple(lesson for lesson in learned if not {'compat_stream', 'compat_tools'} & {*lesson.profile})
         for lesson in learned:
             facts = (self.model, self.shown, error.status_code, lesson.because, knobs_of(lesson.profile))
-            logger.debug('%s at %s refused a request (HTTP %d, %s): sent again with %s', *facts)
+            logger.debug('%s at %s refused a request (HTTP %d, %s): to be answered with %s', *facts)
         return learned
 
     def remember(self, learned: Lesson, error: ModelHTTPError, profile: Profile) -> None:

@@ -1,11 +1,11 @@
 """Whether markup stands where a call may stand, or where text quotes one. Pure.
 
-It quotes in code fences and inline code, in quotes and in quoted lines. It quotes in a sentence, too. A call may stand
-at the start of a line, or behind the end of a sentence if no sentence goes on behind it. In the middle of a sentence,
-words set off what they mention with a space, and models don't: a marker right behind a word may open a call, if it
-has the looks of a token, or if nothing follows on the line. Markers that look like tokens may follow a space, too, if
-nothing follows on the line. Words open a call at the start of a line, or right behind a sentence. Behind a bracket of
-its own kind, as in `<<` or `[[`, no marker opens anything.
+It quotes in code fences, inline and indented code, in quotes and in quoted lines. It quotes in a sentence, too. A call
+may stand at the start of a line, or behind the end of a sentence if no sentence goes on behind it. In the middle of a
+sentence, words set off what they mention with a space, and models don't: a marker right behind a word may open a call,
+if it has the looks of a token, or if nothing follows on the line. Markers that look like tokens may follow a space,
+too, if nothing follows on the line. Words open a call at the start of a line, or right behind a sentence. Behind a
+bracket of its own kind, as in `<<` or `[[`, no marker opens anything.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import re
 class Place:
     """What stands in front of a marker: the state that the text so far leaves."""
 
-    __slots__ = ('_code', '_curly', '_fence', '_head', '_quotes', '_tail', '_ticks')
+    __slots__ = ('_apart', '_code', '_curly', '_fence', '_head', '_quotes', '_said', '_tail', '_ticks')
 
     def __init__(self) -> None:
         self._fence = ''  # the fence that is open
         self._code = 0  # the backticks that opened code in this line
         self._ticks = 0  # the backticks that end the line so far
         self._quotes = self._curly = 0  # the quotes in this line; those that are open
+        self._said = self._apart = False  # any line so far; in this line, that an empty one sets it apart from those
         self._head = self._tail = ''  # how the line starts and how it ends so far
 
     def read(self, text: str) -> None:
@@ -67,12 +68,19 @@ class Place:
         elif fence is not None and (fence[1][0] == '~' or self._code == len(fence[1])):
             self._fence = fence[1]
         self._code = self._ticks = self._quotes = self._curly = 0
+        blank = not self._head.strip()
+        self._said, self._apart = self._said or not blank, self._said and (blank or self._indented)
         self._head = self._tail = ''
+
+    @property
+    def _indented(self) -> bool:
+        """Whether the line is code: https://spec.commonmark.org/0.31.2/#indented-code-blocks."""
+        return self._apart and self._head.startswith(('    ', '\t'))
 
     @property
     def _quoting(self) -> bool:
         quoted = self._quotes % 2 > 0 or self._curly > 0 or self._tail.endswith(_QUOTES)
-        return bool(self._fence or self._code) or quoted or self._head.lstrip().startswith('>')
+        return bool(self._fence or self._code) or quoted or self._indented or self._head.lstrip()[:1] == '>'
 
     @property
     def _finished(self) -> bool:

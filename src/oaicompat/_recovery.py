@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from oaicompat._envelope import Json
-from oaicompat._textcalls import CallScanner, Found, scan
-from oaicompat._toolcalls import ToolCalls
+from oaicompat._json import as_object
+from oaicompat._textcalls import CallScanner, Found, TextCall, scan
+from oaicompat._toolcalls import WHOLE, ToolCalls
 
 TextCalls = Literal['off', 'on', 'suppress']
 """Whether calls in the text are recovered, or taken out alone, since none was to be made."""
@@ -58,6 +59,9 @@ class Offer:
 class Recovery:
     """The searches in one answer.
 
+    A call in the reasoning is meant where the answer is nothing else; where text or another call follows, the model
+    only thought of it (https://github.com/PrimeIntellect-ai/renderers/pull/80).
+
     Attributes:
         found: Whether any call was recovered.
     """
@@ -67,6 +71,9 @@ class Recovery:
         self._offer, self._calls, self._keys, self._repairs = offer, calls, keys, repairs
         self._scanners: dict[str, CallScanner] = {}
         self._current = ''  # the field that came last: no other one holds anything
+        self._made: list[TextCall] = []
+        self._blank: list[Json] = []  # white space that came behind a call in the reasoning
+        self._doubted: dict[int, list[Json]] = {}  # calls that the server told behind one of the same name, by index
         self.active = offer.mode != 'off'
         self.found = False
 
@@ -87,21 +94,55 @@ class Recovery:
 
     def _expanded(self, delta: Json) -> list[Json]:
         texts = {key: text for key in self._keys if isinstance(text := delta.get(key), str) and text}
-        calls = delta.get('tool_calls')
+        given = calls = delta.get('tool_calls')
         made = [one for key, text in texts.items() for one in self._fed(key, text)]
         if calls:
-            made += self._ended()
-        if made == [{key: text} for key, text in texts.items()]:
+            made += self._interrupted()
+            calls = self._undoubted(calls)
+        if calls == given and made == [{key: text} for key, text in texts.items()]:
             return [delta]
-        rest = {key: value for key, value in delta.items() if key not in texts and (key != 'tool_calls' or not calls)}
+        rest = {key: value for key, value in delta.items() if key not in texts and (key != 'tool_calls' or not given)}
         made = made or [{}]
         # What belongs to the delta as a whole stays with its first piece, calls of its own with the last.
         made[0] = {**rest, **made[0]}
         return [*made, {'tool_calls': calls}] if calls else made
 
+    def _undoubted(self, calls: list[Json]) -> list[Json]:
+        """Those of the fragments that can't be of a call which was recovered."""
+        if not self._made:
+            return calls
+        names = {call.name for call in self._made}
+        clear: list[Json] = []
+        for call in calls:
+            doubted = call['index'] in self._doubted or call.get('function', {}).get('name') in names
+            (self._doubted.setdefault(call['index'], []) if doubted else clear).append(call)
+        return clear
+
     def finish(self, reason: object) -> list[Json]:
         """What is still held when the answer ends for that reason."""
         return self._ended(cut=reason not in _WHOLE)
+
+    def calls(self, whole: list[Json]) -> list[Json]:
+        """The calls to tell at the end: those that were doubted, but for those that were recovered, and `whole` ones.
+
+        `whole` are arguments in place of all that came in fragments.
+        """
+        known = [(call.name, as_object(call.arguments)) for call in self._made]
+        repaired = {call['index']: call[WHOLE] for call in whole}
+        told: list[Json] = []
+        for index, fragments in self._doubted.items():
+            text = repaired.get(index, ''.join(one['function'].get('arguments') or '' for one in fragments))
+            name = fragments[0]['function']['name']
+            if (name, as_object(text)) in known:
+                self._repairs.add('tool_call.twice')
+            else:
+                told.append({**fragments[0], 'function': {'name': name, 'arguments': text}})
+        return [*told, *(call for call in whole if call['index'] not in self._doubted)]
+
+    @property
+    def doubts(self) -> bool:
+        """Whether calls of the server's own are held."""
+        return bool(self._doubted)
 
     @property
     def holds(self) -> bool:
@@ -109,26 +150,42 @@ class Recovery:
         return bool(self._current) and self._scanners[self._current].holds
 
     def _fed(self, key: str, text: str) -> list[Json]:
-        ended = self._ended() if key != self._current else []
+        if key == CONTENT and self._current not in ('', key) and self._scanners[self._current].owned and text.isspace():
+            self._blank.append({key: text})  # the answer may still be nothing else
+            return []
+        ended = self._interrupted() if key != self._current else []
         if key not in self._scanners:
-            self._scanners[key] = CallScanner(self._offer.schemas, suppress=self._offer.suppresses)
+            suppress = self._offer.suppresses
+            late = key != CONTENT and not suppress
+            self._scanners[key] = CallScanner(self._offer.schemas, suppress=suppress, late=late)
         self._current = key
         return [*ended, *self._told(key, self._scanners[key].feed(text))]
 
-    def _ended(self, *, cut: bool = False) -> list[Json]:
-        return self._told(self._current, self._scanners[self._current].finish(cut=cut)) if self._current else []
+    def _interrupted(self) -> list[Json]:
+        """What is held where something else follows: what is open was not written to its end."""
+        key = self._current
+        thought = self._told(key, self._scanners[key].disown()) if key and self._scanners[key].owned else []
+        return [*thought, *self._ended(cut=True)]
+
+    def _ended(self, *, cut: bool) -> list[Json]:
+        key, blank, self._blank = self._current, self._blank, []
+        return [*self._told(key, self._scanners[key].finish(cut=cut)), *blank] if key else []
 
     def _told(self, key: str, found: Iterable[Found]) -> list[Json]:
         deltas: list[Json] = []
         for one in found:
             if one.call is None:
                 deltas.append({key: one.text})
-            else:
+            elif not self._calls.has(one.call.name, one.call.arguments):
                 self.found = True
+                self._made.append(one.call)
                 deltas.append({'tool_calls': [self._calls.add(*one.call)]})
         if self._scanners[key].found and not self._offer.expected:
             self._repairs.add('tool_call.suppressed' if self._offer.suppresses else 'tool_call.text')
         return deltas
+
+
+CONTENT = 'content'
 
 
 def recovered(
@@ -143,8 +200,10 @@ def recovered(
     cut = reason not in (None, '') and reason not in _WHOLE
     made: list[Mapping[str, Any]] = []
     changed: Json = {}
+    said = isinstance(text := message.get(CONTENT), str) and bool(text.strip())
+    thought = not offer.suppresses and (said or bool(message.get('tool_calls')))
     for key in keys:
-        if not isinstance(text := message.get(key), str) or not text:
+        if not isinstance(text := message.get(key), str) or not text or (thought and key != CONTENT):
             continue
         found = scan(text, offer.schemas, suppress=offer.suppresses, cut=cut)
         rest = ''.join(one.text for one in found)
@@ -152,22 +211,30 @@ def recovered(
             if not offer.expected:
                 repairs.add('tool_call.suppressed' if offer.suppresses else 'tool_call.text')
             changed[key] = rest or None
-        made += [calls.add(*one.call) for one in found if one.call is not None]
+        calling = [one.call for one in found if one.call is not None]
+        made += [calls.add(*call) for call in calling if not calls.has(call.name, call.arguments)]
     if made:
         numbered = [{key: value for key, value in call.items() if key != 'index'} for call in made]
         changed['tool_calls'] = [*(message.get('tool_calls') or ()), *numbered]
     return {**message, **changed} if changed else message
 
 
-def rejected_text(error: object, offer: Offer) -> str | None:
-    """What the model wrote, where an error says that the server could not read it, and a call stands in it.
+def rejected_text(error: object, offer: Offer, before: str = '') -> str | None:
+    """What the model wrote behind `before`, where an error says that the server could not read it, and a call in it.
 
     Groq tells it in a field (https://github.com/tashfeenahmed/freellmapi/pull/291), llama.cpp in its message
     (https://github.com/ggml-org/llama.cpp/issues/23838).
     """
     text = _generation(error) if offer.mode == 'on' else None
-    found = scan(text, offer.schemas) if text else []
-    return text if any(one.call is not None for one in found) else None
+    if not text:
+        return None
+    # Some tell all of it, others what they could not read.
+    text = text.removeprefix(before)
+    return text if _calls_in(before + text, offer) > (_calls_in(before, offer) if before else 0) else None
+
+
+def _calls_in(text: str, offer: Offer) -> int:
+    return sum(one.call is not None for one in scan(text, offer.schemas))
 
 
 def _generation(error: object, depth: int = 0) -> str | None:

@@ -147,12 +147,11 @@ class ChunkRepair:
 
     def _rejected(self, failure: FailureError) -> Json:
         """What the model wrote and the server could not read, as a chunk; if there is none, the error is raised."""
-        text = None if self._context.alternatives else rejected_text(failure.body, self._context.offer)
-        if text is None or self._calls.begun or self._finished:
+        ready = not (self._context.alternatives or self._calls.begun or self._finished)
+        text = rejected_text(failure.body, self._context.offer, ''.join(self._texts)) if ready else None
+        if text is None:
             raise failure
         self.repairs.add('tool_call.rejected')
-        # Some tell all of it, others what they could not read.
-        text = text.removeprefix(''.join(self._texts))
         return self._chunk({'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'})
 
     def _is_plain(self, chunk: Json) -> bool:
@@ -186,7 +185,7 @@ class ChunkRepair:
             plain = (
                 key == 'tool_calls'
                 and type(value) is list
-                and not (self._thinking.holds or self._recovery.holds)
+                and not (self._thinking.holds or self._recovery.holds or self._recovery.doubts)
                 and self._calls.goes_on(value)
             )
         if plain:
@@ -221,8 +220,12 @@ class ChunkRepair:
         cut = self._calls.cut_off() if dropped or not self._finished else None
         if cut is not None:
             raise IncompleteError(f'the stream ended inside of the call of {cut or "a tool"}')
+        found = self._recovery.found
         deltas = self._with_kept(self._ending(), ends=True)
-        return [self._chunk({'index': 0, 'delta': delta, 'finish_reason': None}) for delta in deltas]
+        late = self._recovery.found and not found and self._reason in STOPS
+        reasons = [None] * (len(deltas) - 1) + ['tool_calls' if late else None]
+        choices = zip(deltas, reasons, strict=False)
+        return [self._chunk({'index': 0, 'delta': delta, 'finish_reason': reason}) for delta, reason in choices]
 
     def _of_choice(self, chunk: Json, choice: Json) -> list[Json]:
         plain = plain_choice(choice, self.repairs)
@@ -235,7 +238,8 @@ class ChunkRepair:
         if reason and not self._finished:
             # More may follow: some servers say the reason with every chunk.
             self._finished, self._reason = True, reason
-            deltas = _merged(deltas, self._released())
+            told = any(delta.get(key) for key in SEARCHED)  # then a call that is open may go on
+            deltas = _merged(deltas, [*self._released(), *(() if told else self._recovery.finish(reason))])
         if self._recovery.found and reason in STOPS:
             choice = {**choice, 'finish_reason': 'tool_calls'}
         elif deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
@@ -365,15 +369,14 @@ class ChunkRepair:
         deltas += [{key: joined_halves(half)} for key, half in self._halves.items()]
         self._halves.clear()
         self._answered = self._answered or any(piece.kind == 'text' and piece.text.strip() for piece in pieces)
-        deltas = [*self._recovery.expanded(deltas), *self._recovery.finish(self._reason)]
-        self._answered = self._answered or self._recovery.found
-        return deltas
+        return self._recovery.expanded(deltas)
 
     def _ending(self) -> list[Json]:
         """What the end of the answer releases."""
         if self._calls.nameless:
             raise FailureError('a tool call without a name', None)
-        deltas = self._released()
+        deltas = [*self._released(), *self._recovery.finish(self._reason)]
+        self._answered = self._answered or self._recovery.found
         if self._thinking.assumed and self._reason != 'length' and not self._answered and self._inline:
             # The prompt was said to open the tag, but none was closed: a whole answer would be text.
             self.repairs.add('thinking.unclosed')
@@ -382,8 +385,8 @@ class ChunkRepair:
         if self._context.answer_in_reasoning and not self._answered and self._reasoning:
             self.repairs.add('reasoning.answer')
             deltas.append({'content': ''.join(self._reasoning)})
-        if whole := self._calls.finish():
-            deltas.append({'tool_calls': whole})
+        if calls := self._recovery.calls(self._calls.finish()):
+            deltas.append({'tool_calls': calls})
         return deltas
 
     def _name_tags(self) -> None:

@@ -128,7 +128,8 @@ RULES: tuple[Rule, ...] = (
                 rf'{_TOOLS}:? (?:(?:is|are) )?'
                 r'(?:not (?:\w+ )?(?:support|enabled|available|allowed|permit)|un(?:supported|available)|disabled)'
             ),
-            r'\bno (?:tools?|functions?)(?:[ _-]?(?:use|calls?|calling))? support|not have (?:tool|function)\w*.{0,9} support',
+            r'\bno (?:tools?|functions?)(?:[ _-]?(?:use|calls?|calling))? support',
+            r'not have (?:tool|function)\w*.{0,9} support',
             rf'no support for {_TOOLS}',
             r'^(?:tools|functions): (?:extra|unexpected|additional|unknown|unrecogni[sz]ed)',
             rf'(?:un(?:known|supported|recogni[sz]ed|expected)|extra) {_FIELD}: \W?(?:tools|functions)(?![\w\[]|\.\w)',

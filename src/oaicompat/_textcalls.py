@@ -109,16 +109,18 @@ def _read(grammar: Grammar, marker: str, r: Reader, forbidden: re.Pattern[str] |
 class CallScanner:
     """Text in, text and calls out.
 
-    `schemas` are the offered tools, parameter schemas by name; with `suppress`, calls are taken out and not given.
+    `schemas` are the offered tools, parameter schemas by name; with `suppress`, calls are taken out and not given. With
+    `late`, all that comes from the first call on is held: `finish()` gives it, `disown()` says that it is text.
 
     Attributes:
         found: Whether there was any call, suppressed ones among them.
         names: The grammars in which there was one.
+        owned: Whether what is held begins with a call.
     """
 
-    def __init__(self, schemas: Mapping[str, Mapping[str, Any]], *, suppress: bool = False) -> None:
+    def __init__(self, schemas: Mapping[str, Mapping[str, Any]], *, suppress: bool = False, late: bool = False) -> None:
         self.found, self.names = False, set[str]()
-        self._schemas, self._suppress = schemas, suppress
+        self._schemas, self._suppress, self._late = schemas, suppress, late
         self._place, self._past = Place(), list[str]()  # what was said, and what of it the place wasn't told yet
         self._text, self._cuts = '', list[int]()  # what is held, behind what was said; where its pieces end
         self._said = self._told = self._next = self._keep = 0  # positions in it
@@ -126,6 +128,7 @@ class CallScanner:
         self._first = self._blank = True  # nothing but white space so far: in the answer, since a call
         self._vain = 0  # characters that were read for calls that were none
         self._ended = self._cut = False
+        self.owned = False
 
     @property
     def passes(self) -> bool:
@@ -159,11 +162,24 @@ class CallScanner:
             return skimmed
         self._text += text
         self._cuts.append(len(self._text))
+        if self.owned:
+            return self.disown() if len(self._text) - self._keep > LONGEST else []
         return self._settled()
+
+    def disown(self) -> list[Found]:
+        """What is held, as the text that it is, where calls are not meant."""
+        found: list[Found] = []
+        self.owned, self._block, self._first = False, None, False
+        if self.holds:
+            self._blank = False
+            self._next = self._keep = len(self._text)
+            self._release(len(self._text), found)
+            self._forget()
+        return found
 
     def skimmed(self, text: str) -> list[Found] | None:
         """What `text` settles, where no call opens in it and none is open; otherwise `None`, and it is not taken."""
-        if self._block is not None or self._blank or self._first or self._said or self.passes:
+        if self._block is not None or self._blank or self._first or self._said or self.passes or self.owned:
             return None
         before, self._text = self._text, self._text + text
         while (found := _marker(self._text, self._next)) is not None:
@@ -204,7 +220,7 @@ class CallScanner:
 
         Where the answer was `cut` off, a call that is not closed is none: arguments may be missing.
         """
-        self._ended, self._cut = True, cut
+        self._ended, self._cut, self.owned = True, cut, False
         found = self._settled()
         if not self.found:
             self._blank = False
@@ -216,7 +232,7 @@ class CallScanner:
 
     def _settled(self) -> list[Found]:
         found: list[Found] = []
-        while self._block is not None or self._opens():
+        while not self.owned and (self._block is not None or self._opens()):
             block = self._block
             assert block is not None  # noqa: S101 - for the type checker
             read = block.read(self._text, ended=self._ended, cut=self._cut)
@@ -237,6 +253,9 @@ class CallScanner:
             return False
         self._next = read.end
         if read.quoted:
+            return True
+        if self._late and not self._ended:
+            self.owned, self._next, self._keep = True, start, self._piece(start)
             return True
         self._release(start, found)
         if not self._suppress:

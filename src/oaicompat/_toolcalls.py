@@ -131,6 +131,14 @@ class ToolCalls:
         function = {'name': name, 'arguments': arguments}
         return {'index': slot.index, 'id': slot.id, 'type': 'function', 'function': function}
 
+    def has(self, name: str, arguments: str) -> bool:
+        """Whether the server made this call itself; if so, that counts as a repair."""
+        wanted = as_object(arguments)
+        same = (slot for slot in self._slots if slot.given >= 0 and slot.name == name)
+        known = any(as_object(slot.arguments) == wanted for slot in same)
+        self.repairs.update({'tool_call.twice'} if known else ())
+        return known
+
     @property
     def begun(self) -> bool:
         """Whether any call has begun."""

@@ -209,7 +209,8 @@ def knobs(profile: Mapping[str, Any]) -> dict[str, Any]:
     """`profile` with older spellings translated and every knob of oaicompat checked.
 
     Raises:
-        UserError: For what is no mapping, an unknown `compat_*` key, or a value that is not one of its values.
+        UserError: For what is no mapping, an unknown `compat_*` key, a value that is not one of its values, or two that
+            exclude each other.
     """
     if not isinstance(cast(object, profile), Mapping):
         raise UserError(f'`profile` must be a mapping, not {type(profile).__name__}')
@@ -225,6 +226,10 @@ def knobs(profile: Mapping[str, Any]) -> dict[str, Any]:
             checked[key] = _check(key, value)
         else:
             _check_known(key)
+    if (checked.get('compat_tools'), checked.get('compat_repair')) == ('prompted', 'off'):
+        raise UserError(
+            "`compat_tools` is 'prompted' and `compat_repair` is 'off': then nobody reads the calls; set one of them"
+        )
     if checked.get('compat_tool_return') == 'auto':
         # The default, written down: what was learned and what the row says still hold.
         del checked['compat_tool_return']

@@ -333,6 +333,12 @@ _ANSWERS: tuple[Repair, ...] = (
         'Only a complete call of an offered tool whose arguments may be meant for it, and none that text quotes.',
     ),
     Repair(
+        'tool_call.twice',
+        f'A call that the server made stands in the text, too ({_ISSUES}PrimeIntellect-ai/renderers/pull/80).',
+        'It is made once.',
+        'Only a call of the same tool with equal arguments; two equal calls of one kind are both made.',
+    ),
+    Repair(
         'tool_call.type',
         f'A call without `type` ({_ISSUES}vllm-project/vllm/issues/16340).',
         '`function`.',
