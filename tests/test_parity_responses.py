@@ -26,7 +26,9 @@ wire, providers = chat.wire, chat.providers
 
 def pair(name: str, host: str, wire: Wire) -> tuple[OpenAIResponsesModel, OpenAICompatibleResponsesModel]:
     provider = wire.providers[host]
-    child = OpenAICompatibleResponsesModel(name, provider=provider, profile={'compat_tool_return': 'string'})
+    child = OpenAICompatibleResponsesModel(
+        name, provider=provider, profile={'compat_tool_return': 'string', 'compat_item_style': 'openai'}
+    )
     return OpenAIResponsesModel(name, provider=provider), child
 
 
@@ -178,7 +180,7 @@ async def test_agents_run_equal(wire: Wire, stream: bool, output_type: Any) -> N
     assert len(expected['posted']) == 3
 
 
-# The one difference
+# The one difference beside the style of items, which `test_item_styles.py` has
 
 
 @pytest.mark.parametrize('host', ['openai', 'made-up'])
@@ -212,7 +214,7 @@ def native(part: m.ToolReturnPart[Any], output: str) -> Any:
     ),
 )
 async def test_nothing_else_differs(wire: Wire, name: str, host: str, call: Call) -> None:
-    """The child's request, with all defaults, is the parent's with lists made native."""
+    """The child's request, with all other defaults, is the parent's with lists made native."""
     wire.answers = [ANSWERS['text']]
     expected = await outcome(OpenAIResponsesModel(name, provider=wire.providers[host]), call, wire)
     parts = [part for message in call.history for part in message.parts if isinstance(part, m.ToolReturnPart)]
@@ -222,7 +224,9 @@ async def test_nothing_else_differs(wire: Wire, name: str, host: str, call: Call
             if item.get('type') == 'function_call_output':
                 item['output'] = native(next(results), item['output'])
         headers.pop('content-length')
-    seen = await outcome(OpenAICompatibleResponsesModel(name, provider=wire.providers[host]), call, wire)
+    style: Any = {'compat_item_style': 'openai'}
+    child = OpenAICompatibleResponsesModel(name, provider=wire.providers[host], profile=style)
+    seen = await outcome(child, call, wire)
     for _, headers, _ in seen['posted']:
         headers.pop('content-length')
     assert seen == expected

@@ -56,6 +56,8 @@ OVERRIDDEN: dict[type, dict[str, list[str]]] = {
     },
     OpenAIResponsesModel: {
         '_instance_profile_defaults': ['self', 'profile'],
+        '_map_messages': ['self', 'messages', 'model_settings', 'model_request_parameters'],
+        '_map_tool_definition': ['self', 'f'],
         '_map_tool_return_output': ['self', 'part'],
         '_process_response': ['self', 'response'],
         '_process_streamed_response': ['self', 'response'],

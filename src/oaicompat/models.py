@@ -50,6 +50,8 @@ from oaicompat._mapping import (
     with_repairs,
     without_faults,
 )
+from oaicompat._open_reasoning import told_openly
+from oaicompat._portable import portable
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapts
@@ -384,7 +386,8 @@ def _in_front(ours: type[_Streamed], parent: type[Any]) -> type[_Streamed]:
 class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
     """`OpenAIResponsesModel` for every server that offers `/responses`.
 
-    Takes the same arguments as `OpenAICompatibleModel`, and sends list tool returns as `input_text` parts.
+    Takes the same arguments as `OpenAICompatibleModel`, sends list tool returns as `input_text` parts, and the turns of
+    the model in the form that every server reads.
     """
 
     _path = '/responses'
@@ -395,6 +398,26 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
     ) -> Any:
         create = super()._responses_create
         return await self._repaired(create, messages, stream, model_settings, model_request_parameters, responses=True)
+
+    @property
+    def _is_portable(self) -> bool:
+        ours = 'openai' if _urls.is_openai(self._endpoint.url) else 'portable'
+        return self.profile.get('compat_item_style', ours) == 'portable'
+
+    @override
+    def _map_tool_definition(self, *args: Any, **options: Any) -> Any:
+        tool = super()._map_tool_definition(*args, **options)
+        # llama.cpp answers a null with status 500.
+        return {key: value for key, value in tool.items() if value is not None} if self._is_portable else tool
+
+    @override
+    async def _map_messages(self, messages: list[ModelMessage], *args: Any, **options: Any) -> Any:
+        if not self._is_portable:
+            return await super()._map_messages(messages, *args, **options)
+        encrypted = bool(self.profile.get('openai_supports_encrypted_reasoning_content'))
+        messages = told_openly(messages, self.system, encrypted=encrypted)
+        instructions, items = await super()._map_messages(messages, *args, **options)
+        return instructions, portable(items, encrypted=encrypted)
 
     @override
     def _process_response(self, response: Any, *args: Any, **options: Any) -> ModelResponse:

@@ -152,6 +152,16 @@ class CompatibleModelProfile(OpenAIModelProfile, total=False):
     """`'paired'` puts each result right behind its call. Default: `'asis'`. Source:
     https://github.com/FoundationAgents/OpenManus/issues/744."""
 
+    compat_item_style: Literal['portable', 'openai']
+    """In which form a request to `/responses` says the turns of the model. Default: `'portable'`; on OpenAI's own host
+    `'openai'`.
+
+    - `'portable'`: reasoning as one `reasoning_text`, all text of a turn as one whole output message, then the calls.
+    - `'openai'`: as pydantic-ai sends it.
+
+    Source: https://github.com/vllm-project/vllm/issues/33089, https://github.com/tidyverse/ellmer/issues/1153.
+    """
+
     compat_echo_reasoning: str
     """How reasoning of earlier turns is sent back: `'auto'` as pydantic-ai does, `'never'`, or in the field of this
     name, such as `'reasoning_content'`. Default: `'auto'`. Source: https://github.com/Kilo-Org/kilocode/issues/10375,
@@ -197,6 +207,7 @@ _VALUES: Mapping[str, tuple[str, ...] | type] = {
     'compat_after_tool': ('asis', 'assistant'),
     'compat_last_message': ('asis', 'user'),
     'compat_tool_order': ('asis', 'paired'),
+    'compat_item_style': ('portable', 'openai'),
     'compat_echo_reasoning': str,
     'compat_connect_timeout': float,
     'compat_unary_timeout': float,
