@@ -244,9 +244,8 @@ async def test_encrypted_reasoning_goes_back_to_who_takes_it() -> None:
 
 async def test_a_tool_without_a_description_has_none() -> None:
     """llama.cpp answers `null` with status 500."""
-    look = ToolDefinition(
-        name='look', parameters_json_schema={'type': 'object', 'properties': {}, 'additionalProperties': False}
-    )
+    schema: Json = {'type': 'object', 'properties': {}, 'additionalProperties': False}
+    look = ToolDefinition(name='look', parameters_json_schema=schema)
     parameters = ModelRequestParameters(function_tools=[look])
     [tool] = (await sent([asked()], parameters))['tools']
     assert tool == {'type': 'function', 'name': 'look', 'parameters': schema, 'strict': False}
