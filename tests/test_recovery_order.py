@@ -30,8 +30,11 @@ def native(given: dict[str, Any]) -> list[Any]:
 # In the reasoning
 
 
+THOUGHTS = [f'Maybe:\n{HERMES}\nNo.', HERMES, f'\n{HERMES}\n{SEARCH}', f'Hm. {HERMES}', f'Hm{HERMES}', HERMES[:-5]]
+
+
 @pytest.mark.parametrize('key', ['reasoning_content', 'reasoning'])
-@pytest.mark.parametrize('thought', [f'Maybe:\n{HERMES}\nNo.', HERMES, f'\n{HERMES}\n{SEARCH}'])
+@pytest.mark.parametrize('thought', THOUGHTS)
 @pytest.mark.parametrize('size', [1, 9, 1000])
 async def test_a_call_that_text_follows_was_only_thought_of(key: str, thought: str, size: int) -> None:
     for text in ('I must ask first.', '\nI must ask first.'):
@@ -52,6 +55,17 @@ async def test_a_call_that_a_call_follows_was_only_thought_of(other: dict[str, A
     body = completion(None, tool_calls=[other], usage=None)
     body['choices'][0]['message']['reasoning_content'] = HERMES
     assert (await ask(body)).response == expected
+
+
+@pytest.mark.parametrize('stream', [False, True])
+async def test_a_call_in_reasoning_that_was_cut_off_is_none(stream: bool) -> None:
+    chunks = [*pieces(HERMES, 9, 'reasoning_content'), chunk({}, finish_reason='length')]
+    body = completion(None, usage=None)
+    body['choices'][0] |= {'finish_reason': 'length'}
+    body['choices'][0]['message']['reasoning_content'] = HERMES
+    asked = await ask(sse(*chunks) if stream else body, stream=stream)
+    assert asked.response is not None, asked.error
+    assert asked.response.parts == [think(HERMES)]
 
 
 async def test_white_space_behind_the_reasoning_is_no_answer() -> None:

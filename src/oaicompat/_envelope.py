@@ -273,7 +273,7 @@ def is_plain_top(chunk: Json) -> bool:
     id_, created, model = chunk.get('id'), chunk.get('created'), chunk.get('model')
     if type(id_) is not str or type(created) is not int or type(model) is not str or not 0 <= created < _LATEST:
         return False
-    return 'error' not in chunk and 'moderation' not in chunk and type(chunk.get('service_tier', '')) is str
+    return 'error' not in chunk and 'moderation' not in chunk and isinstance(chunk.get('service_tier'), str | None)
 
 
 _TOP_LEVEL: Mapping[str, type] = {

@@ -120,7 +120,7 @@ class Recovery:
 
     def finish(self, reason: object) -> list[Json]:
         """What is still held when the answer ends for that reason."""
-        return self._ended(cut=reason not in _WHOLE)
+        return self._ended(cut=reason not in _WHOLE, more=_breaks_off(reason))
 
     def calls(self, whole: list[Json]) -> list[Json]:
         """The calls to tell at the end: those that were doubted, but for those that were recovered, and `whole` ones.
@@ -150,10 +150,10 @@ class Recovery:
         return bool(self._current) and self._scanners[self._current].holds
 
     def _fed(self, key: str, text: str) -> list[Json]:
-        if key == CONTENT and self._current not in ('', key) and self._scanners[self._current].owned and text.isspace():
+        if key == CONTENT and text.isspace() and self._current and self._scanners[self._current].calls:
             self._blank.append({key: text})  # the answer may still be nothing else
             return []
-        ended = self._interrupted() if key != self._current else []
+        ended = self._interrupted() if key != self._current or self._blank else []
         if key not in self._scanners:
             suppress = self._offer.suppresses
             late = key != CONTENT and not suppress
@@ -163,13 +163,11 @@ class Recovery:
 
     def _interrupted(self) -> list[Json]:
         """What is held where something else follows: what is open was not written to its end."""
-        key = self._current
-        thought = self._told(key, self._scanners[key].disown()) if key and self._scanners[key].owned else []
-        return [*thought, *self._ended(cut=True)]
+        return self._ended(cut=True, more=True)
 
-    def _ended(self, *, cut: bool) -> list[Json]:
+    def _ended(self, *, cut: bool, more: bool) -> list[Json]:
         key, blank, self._blank = self._current, self._blank, []
-        return [*self._told(key, self._scanners[key].finish(cut=cut)), *blank] if key else []
+        return [*self._told(key, self._scanners[key].finish(cut=cut, more=more)), *blank] if key else []
 
     def _told(self, key: str, found: Iterable[Found]) -> list[Json]:
         deltas: list[Json] = []
@@ -188,6 +186,11 @@ class Recovery:
 CONTENT = 'content'
 
 
+def _breaks_off(reason: object) -> bool:
+    """Whether an answer that ends for that reason, if one is said, would have gone on."""
+    return reason not in (None, '') and reason not in _WHOLE
+
+
 def recovered(
     message: Json, offer: Offer, calls: ToolCalls, keys: Iterable[str], repairs: set[str], *, reason: object
 ) -> Json:
@@ -197,11 +200,11 @@ def recovered(
     """
     if offer.mode == 'off':
         return message
-    cut = reason not in (None, '') and reason not in _WHOLE
+    cut = _breaks_off(reason)
     made: list[Mapping[str, Any]] = []
     changed: Json = {}
     said = isinstance(text := message.get(CONTENT), str) and bool(text.strip())
-    thought = not offer.suppresses and (said or bool(message.get('tool_calls')))
+    thought = not offer.suppresses and (cut or said or bool(message.get('tool_calls')))
     for key in keys:
         if not isinstance(text := message.get(key), str) or not text or (thought and key != CONTENT):
             continue

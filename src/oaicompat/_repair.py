@@ -88,6 +88,7 @@ class ChunkRepair:
 
     Attributes:
         repairs: Names of the repairs that were made.
+        plain: The field that the last chunk has some text or arguments in, where it holds nothing else.
     """
 
     def __init__(self, context: Context, repairs: set[str] | None = None) -> None:
@@ -108,6 +109,7 @@ class ChunkRepair:
         self._halves: dict[str, str] = {}  # half characters, whose other half is to come
         self._chosen = False
         self._cut: list[Json] | None = None
+        self.plain = ''
         self._details = Details()
         self._field = REASONING_FIELDS[0]  # where the text of the reasoning stands
         self._reason: object = None
@@ -123,7 +125,8 @@ class ChunkRepair:
         Raises:
             FailureError: If it is an error.
         """
-        if self._is_plain(chunk):
+        self.plain = self._plain_key(chunk)
+        if self.plain:
             return [chunk] if self._cut is None else self._in_pieces(chunk)
         if (failure := failure_in(chunk)) is not None:
             chunk = self._rejected(failure)
@@ -154,50 +157,69 @@ class ChunkRepair:
         self.repairs.add('tool_call.rejected')
         return self._chunk({'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'})
 
-    def _is_plain(self, chunk: Json) -> bool:
-        """Whether `chunk` is what most are: some text, some reasoning or some arguments, and nothing else."""
+    def feed_text(self, key: str, text: str) -> list[Json] | None:
+        """What a chunk becomes that is plain but for its text: deltas; `None` where the whole chunk has to be fed.
+
+        `key` is the field that `text` is in; it was plain in the chunk before, too.
+        """
+        if self._details.waiting or self._halves or has_half(text) or not text:
+            return None
+        if self._takes(key, text):
+            if self._cut is None:
+                return [{key: text}]
+            cut, self._cut = self._cut, None
+            return cut
+        if key != 'content' or self._thinking.passes:
+            return None
+        return self._recovery.expanded(self._split({'content': text}))
+
+    def _plain_key(self, chunk: Json) -> str:
+        """The field of the delta where `chunk` is what most are: text, reasoning or arguments, and nothing else."""
         choices = chunk.get('choices')
         if type(choices) is not list or len(choices) != 1 or chunk.get('usage') is not None or not is_plain_top(chunk):
-            return False
+            return ''
         choice = choices[0]
         delta = choice.get('delta') if type(choice) is dict else None
         if type(delta) is not dict or choice.get('finish_reason') or choice.get('logprobs') or 'error' in choice:
-            return False
-        given = [pair for pair in delta.items() if pair[1] is not None]
-        if len(given) != 1:
-            return False
+            return ''
+        given = [pair for pair in delta.items() if pair[1] and (pair[0] != 'role' or type(pair[1]) is not str)]
+        if len(given) != 1 or self._details.waiting:
+            return ''
         [(key, value)] = given
-        if self._details.waiting:
-            return False
-        if key == 'content':
-            plain = type(value) is str and self._thinking.passes and not has_half(value) and not self._halves
-            plain = plain and self._passes('content', value, chunk)
-            self._answered = self._answered or (plain and not value.isspace())
-            if plain:
-                self._texts.append(value)
-        elif key in ('reasoning_content', 'reasoning'):
-            plain = type(value) is str and not has_half(value) and not self._halves
-            plain = plain and not self._thinking.holds and not self._context.answer_in_reasoning
-            plain = plain and self._passes(key, value, chunk)
-            if plain:
-                self._reasoning.append(value)
+        if type(value) is not str:
+            plain = key == 'tool_calls' and type(value) is list and self._goes_on(value)
         else:
-            plain = (
-                key == 'tool_calls'
-                and type(value) is list
-                and not (self._thinking.holds or self._recovery.holds or self._recovery.doubts)
-                and self._calls.goes_on(value)
-            )
-        if plain:
-            self._envelope, self._chosen = chunk, True
-        return plain
+            plain = not self._halves and not has_half(value) and self._takes(key, value, chunk)
+        if not plain:
+            return ''
+        self._envelope, self._chosen = chunk, True
+        return str(key)
 
-    def _passes(self, key: str, text: str, chunk: Json) -> bool:
-        """Whether `text` comes out as text alone; where that is in other pieces, they are kept for the chunk."""
+    def _goes_on(self, calls: list[Any]) -> bool:
+        held = self._thinking.holds or self._recovery.holds or self._recovery.doubts
+        return not held and self._calls.goes_on(calls)
+
+    def _takes(self, key: str, text: str, chunk: Json | None = None) -> bool:
+        """Take `text`, where it comes out as text alone."""
         self._cut = None
+        if key == 'content':
+            if not (self._thinking.passes and self._passes(key, text, chunk)):
+                return False
+            self._answered = self._answered or not text.isspace()
+            self._texts.append(text)
+            return True
+        if key not in REASONING_FIELDS[:2] or self._thinking.holds or self._context.answer_in_reasoning:
+            return False
+        if not self._passes(key, text, chunk):
+            return False
+        self._reasoning.append(text)
+        return True
+
+    def _passes(self, key: str, text: str, chunk: Json | None) -> bool:
+        """Whether `text` comes out as text alone; where that is in other pieces, they are kept for the chunk."""
         if self._recovery.passes(key, text):
             return True
-        if not (chunk.keys() <= _REPEATED and chunk['choices'][0].keys() <= _OF_CHOICE):
+        if chunk is not None and not (chunk.keys() <= _REPEATED and chunk['choices'][0].keys() <= _OF_CHOICE):
             return False  # what else it says is told once
         self._cut = self._recovery.plainly(key, text)
         return self._cut is not None

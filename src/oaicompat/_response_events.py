@@ -252,13 +252,14 @@ class EventRepair:
             index = self._own(index, given, opens=opens)
         else:
             index = self._index_of(given, opens=opens)
-        if item is None:
-            index = self._fitting(index, _type_of(kind))
+        type_ = _type_of(kind, event.get('part'))
+        if item is None and type_:
+            index = self._fitting(index, type_)
         self._newest = index
         if index not in self._ids:
             self._ids[index] = self._own_id(given, index)
         if item is None:
-            self._types.setdefault(index, _type_of(kind))
+            self._types.setdefault(index, type_ or 'message')
         elif isinstance(item.get('type'), str):
             self._types[index] = item['type']
         id_ = self._ids[index]
@@ -326,10 +327,13 @@ class EventRepair:
         return n if n not in self._ids else max(self._ids) + 1
 
 
-def _type_of(kind: str) -> str:
-    """The type of the item that an event of this kind is of."""
+def _type_of(kind: str, part: object) -> str:
+    """The type of the item that an event of this kind is of; none where a part may be of either."""
     if kind.startswith(ARGUMENTS):
         return 'function_call'
+    if kind.startswith('response.content_part.'):
+        type_ = part.get('type') if isinstance(part, dict) else None
+        return {'reasoning_text': 'reasoning', 'output_text': 'message', 'refusal': 'message'}.get(str(type_), '')
     return 'reasoning' if kind.startswith('response.reasoning') else 'message'
 
 

@@ -115,7 +115,6 @@ class CallScanner:
     Attributes:
         found: Whether there was any call, suppressed ones among them.
         names: The grammars in which there was one.
-        owned: Whether what is held begins with a call.
     """
 
     def __init__(self, schemas: Mapping[str, Mapping[str, Any]], *, suppress: bool = False, late: bool = False) -> None:
@@ -128,7 +127,7 @@ class CallScanner:
         self._first = self._blank = True  # nothing but white space so far: in the answer, since a call
         self._vain = 0  # characters that were read for calls that were none
         self._ended = self._cut = False
-        self.owned = False
+        self._owned = False
 
     @property
     def passes(self) -> bool:
@@ -139,6 +138,11 @@ class CallScanner:
     def holds(self) -> bool:
         """Whether anything is held back."""
         return self._said < len(self._text)
+
+    @property
+    def calls(self) -> bool:
+        """Whether what is held begins with what is a call, or may be, and `late` holds it."""
+        return self._late and (self._owned or self._block is not None)
 
     def passes_over(self, text: str) -> bool:
         """Whether `text` has nothing in it that may be markup, while nothing is held; if so, it is taken as text."""
@@ -162,14 +166,14 @@ class CallScanner:
             return skimmed
         self._text += text
         self._cuts.append(len(self._text))
-        if self.owned:
+        if self._owned:
             return self.disown() if len(self._text) - self._keep > LONGEST else []
         return self._settled()
 
     def disown(self) -> list[Found]:
         """What is held, as the text that it is, where calls are not meant."""
         found: list[Found] = []
-        self.owned, self._block, self._first = False, None, False
+        self._owned, self._block, self._first = False, None, False
         if self.holds:
             self._blank = False
             self._next = self._keep = len(self._text)
@@ -179,7 +183,7 @@ class CallScanner:
 
     def skimmed(self, text: str) -> list[Found] | None:
         """What `text` settles, where no call opens in it and none is open; otherwise `None`, and it is not taken."""
-        if self._block is not None or self._blank or self._first or self._said or self.passes or self.owned:
+        if self._block is not None or self._blank or self._first or self._said or self.passes or self._owned:
             return None
         before, self._text = self._text, self._text + text
         while (found := _marker(self._text, self._next)) is not None:
@@ -215,12 +219,15 @@ class CallScanner:
         start = self._cuts[at - 1] if at else 0
         return start if position - start <= LONGEST else position
 
-    def finish(self, *, cut: bool = False) -> list[Found]:
+    def finish(self, *, cut: bool = False, more: bool = False) -> list[Found]:
         """What the end of the text settles; white space behind a call is no answer. More may follow, as a new text.
 
-        Where the answer was `cut` off, a call that is not closed is none: arguments may be missing.
+        Where the answer was `cut` off, a call that is not closed is none: arguments may be missing. With `late`, none
+        is a call where `more` follows, or would have.
         """
-        self._ended, self._cut, self.owned = True, cut, False
+        if more and self.calls:
+            return self.disown()
+        self._ended, self._cut, self._owned = True, cut, False
         found = self._settled()
         if not self.found:
             self._blank = False
@@ -232,7 +239,7 @@ class CallScanner:
 
     def _settled(self) -> list[Found]:
         found: list[Found] = []
-        while not self.owned and (self._block is not None or self._opens()):
+        while not self._owned and (self._block is not None or self._opens()):
             block = self._block
             assert block is not None  # noqa: S101 - for the type checker
             read = block.read(self._text, ended=self._ended, cut=self._cut)
@@ -255,7 +262,7 @@ class CallScanner:
         if read.quoted:
             return True
         if self._late and not self._ended:
-            self.owned, self._next, self._keep = True, start, self._piece(start)
+            self._owned, self._next, self._keep = True, start, self._piece(start)
             return True
         self._release(start, found)
         if not self._suppress:
