@@ -27,6 +27,19 @@ def _texts(content: Any) -> str:
     return content if isinstance(content, str) else '\n'.join(part['text'] for part in content)
 
 
+def _image_or_text(part: Json) -> str:
+    """As llama.cpp reads a part of a request, with an image as its URL."""
+    if part['type'] == 'input_text':
+        return str(part['text'])
+    if part['type'] == 'input_image':
+        if not part.get('image_url'):
+            raise RefusedError("'image_url' is required")
+        return str(part['image_url'])
+    if part['type'] == 'input_file':
+        raise RefusedError("'input_file' is not supported by llamacpp")
+    raise RefusedError("'type' must be one of")
+
+
 class Vllm:
     """vLLM: https://github.com/vllm-project/vllm/issues/33089, https://github.com/vllm-project/vllm/issues/54224."""
 
@@ -102,6 +115,10 @@ class LlamaCpp:
         elif kind == 'function_call':
             self._turn(messages).setdefault('tool_calls', []).append(_call(item))
         elif kind == 'function_call_output':
+            if any(
+                part['type'] not in ('input_text', 'input_image') for part in item['output'] if isinstance(part, dict)
+            ):
+                raise RefusedError('Output of tool call should be')
             messages.append(_message('tool', _texts(item['output']), tool_call_id=item['call_id']))
         elif item.get('role') == 'assistant' and kind == 'message':
             parts = [] if isinstance(item['content'], str) else item['content'] or []
@@ -110,7 +127,9 @@ class LlamaCpp:
             turn, text = self._turn(messages), _texts(item['content'] or '')
             turn['content'] = f'{turn["content"]}\n{text}' if turn['content'] else text
         elif item.get('role') in ('user', 'system', 'developer'):
-            messages.append(_message(item['role'], _texts(item['content'])))
+            content = item['content']
+            texts = content if isinstance(content, str) else '\n'.join(map(_image_or_text, content))
+            messages.append(_message(item['role'], texts))
         else:
             raise RefusedError("Cannot determine type of 'item'")
 

@@ -291,3 +291,50 @@ def test_reasoning_is_opened_without_loss(history: list[m.ModelMessage]) -> None
         if not any((part.provider_details or {}).get('raw_content') for part in thoughts):
             raw = [(part.provider_details or {})['raw_content'] for part in told]
             assert raw == [[part.content] for part in thoughts if part.content]
+
+
+SEALED: Json = {
+    'type': 'reasoning',
+    'id': 'r',
+    'summary': [{'type': 'summary_text', 'text': 'One'}],
+    'encrypted_content': 'x',
+}
+
+
+async def test_encrypted_reasoning_keeps_its_parts_and_its_place() -> None:
+    async with ScriptedServer(lambda _: Reply.json(OK)) as server:
+        profile: Any = {'openai_supports_encrypted_reasoning_content': True}
+        async with OpenAICompatibleResponsesModel('m', base_url=server.base_url, profile=profile) as model:
+            own: Any = {'provider_name': model.system}
+            parts: list[Any] = [think('One', id='r', signature='x', **own, **RAW), think('Two', id='r', **own), call()]
+            parts += [think('So', id='q', signature='y', **own), call('call_2'), m.TextPart('Hm.')]
+            answer = m.ModelResponse(parts, **own)
+            await model.request([asked(), answer, returned('call_1', 'call_2')], None, NO_TOOLS)
+    summary = [{'type': 'summary_text', 'text': text} for text in ('One', 'Two')]
+    content = [{'type': 'reasoning_text', 'text': text} for text in ('All ', 'of it.')]
+    assert server.requests[-1].json['input'] == [
+        user(),
+        {**SEALED, 'summary': summary, 'content': content},
+        called(),
+        {**SEALED, 'id': 'q', 'summary': [{'type': 'summary_text', 'text': 'So'}], 'encrypted_content': 'y'},
+        called('call_2'),
+        said('Hm.'),
+        output(),
+        output(id_='call_2'),
+    ]
+
+
+def test_ids_are_those_of_one_item_each() -> None:
+    turns = [
+        [thought('A', 'r'), said('x')],
+        [thought('B', 'r'), said('y')],
+        [said('z', 'msg_4')],
+        [{**said(''), 'id': ''}],
+    ]
+    made = portable([item for turn in turns for item in (*turn, user())])
+    assert [item['id'] for item in made if 'id' in item] == ['r', 'msg_1', 'rs_2', 'msg_2', 'msg_4', 'msg_4_1']
+
+
+def test_phases_stay_apart() -> None:
+    items = [{**said('I look.'), 'phase': 'commentary'}, called(), {**said('4.', 'b'), 'phase': 'final_answer'}]
+    assert portable(items) == [items[0], items[2], items[1]]

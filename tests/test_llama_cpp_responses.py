@@ -114,6 +114,14 @@ ITEMS: dict[str, list[Json]] = {
     'an unpaired output': [user(), output()],
     'a call behind an answer': [user(), said('I look.'), called(), output()],
     'a reference': [user(), {'type': 'item_reference', 'id': 'msg_1'}],
+    'a file': [user(), {'role': 'user', 'content': [{'type': 'input_file', 'file_url': 'https://x.test/a.pdf'}]}],
+    'audio': [
+        user(),
+        {'role': 'user', 'content': [{'type': 'input_audio', 'input_audio': {'data': 'AAAA', 'format': 'wav'}}]},
+    ],
+    'an image by id': [user(), {'role': 'user', 'content': [{'type': 'input_image', 'file_id': 'f'}]}],
+    'a file in an output': [user(), called(), output([{'type': 'input_file', 'file_url': 'https://x.test/a.pdf'}])],
+    'reasoning twice': [user(), thought('A.'), thought('B.', 'rs_2'), said('Hi'), user()],
     'an unknown item': [user(), {'type': 'web_search_call', 'id': 'w'}],
 }  # fmt: skip
 

@@ -54,6 +54,21 @@ def part(end: str, value: Any, **fields: Any) -> dict[str, Any]:
 SPLIT, UNSTREAMED, TOTALS = ['content.split_character'], ['responses.unstreamed'], ['content.cumulative']
 THERE = message(text('Hi there'))
 STREAMS: dict[str, tuple[list[dict[str, Any]], list[Any], list[str]]] = {
+    # a part of reasoning, as OpenAI opens one
+    'parts of reasoning': (
+        [
+            added(BARE_REASONING, output_index=0),
+            part('added', {'type': 'reasoning_text', 'text': ''}, item_id='rs_1'),
+            event('reasoning_text.delta', delta='Hm.', output_index=0, item_id='rs_1', content_index=0),
+            part('done', {'type': 'reasoning_text', 'text': 'Hm.'}, item_id='rs_1'),
+            done(RAW, output_index=0),
+            added(message(), output_index=1),
+            said('Hi', output_index=1, item_id='msg_1', content_index=0),
+            done(message(text('Hi')), output_index=1),
+            ended(RAW, message(text('Hi'))),
+        ],
+        ['', 'Hi'], [],
+    ),
     # half characters
     'halves': ([OPEN, *told('a\ud83d', '\ude00b'), ended()], ['a\U0001f600b'], SPLIT),
     'halves, all ends': (

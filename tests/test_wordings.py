@@ -170,6 +170,10 @@ TOOLS = [
     'tools not supported', 'Tools not supported.', 'tool calling not supported', 'Function calling is unavailable',
     'model has no tool support', 'This model does not have tool support', 'No support for function calling',
     'tools unsupported', 'Unsupported: tools', 'not supported: tools', 'tools: not supported', "'tools' not allowed",
+    'this model cannot use tools', 'This model has no function calling capability', 'Tool use is turned off here',
+    'Werkzeuge werden nicht unterst\u00fctzt', 'Les outils ne sont pas pris en charge',
+    'Las herramientas no se admiten', '\u5de5\u5177\u8c03\u7528\u4e0d\u652f\u6301',
+    '\u30c4\u30fc\u30eb\u306f\u30b5\u30dd\u30fc\u30c8\u3055\u308c\u3066\u3044\u307e\u305b\u3093',
     'the tools parameter is not supported', 'Extra inputs are not permitted: tools', "Unrecognized key(s): 'tools'",
 ]  # fmt: skip
 NOT_TOOLS = [

@@ -28,9 +28,14 @@ def told_openly(messages: Sequence[ModelMessage], provider: str, *, encrypted: b
 
 
 def _opened(parts: Sequence[ModelResponsePart], provider: str, *, encrypted: bool) -> Iterator[ModelResponsePart]:
+    sealed = {
+        part.id
+        for part in parts
+        if isinstance(part, ThinkingPart) and encrypted and part.signature and part.provider_name == provider
+    }
     whole, ids = set[str](), set[str]()  # of what was told whole, what follows is a summary; the parent joins equal ids
     for at, part in enumerate(parts):
-        if not isinstance(part, ThinkingPart) or (encrypted and part.signature and part.provider_name == provider):
+        if not isinstance(part, ThinkingPart) or (sealed and part.id in sealed and part.provider_name == provider):
             yield part
             continue
         raw = (part.provider_details or {}).get('raw_content')

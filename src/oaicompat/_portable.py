@@ -10,7 +10,9 @@ reasoning without `content`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, count, groupby
 from typing import Any
 
 Json = dict[str, Any]
@@ -24,19 +26,19 @@ def portable(items: Iterable[Any], *, encrypted: bool = False) -> list[Any]:
 
     Args:
         items: Input items, as JSON values.
-        encrypted: Whether the server takes encrypted reasoning: such items stay as they are, in front of the rest.
+        encrypted: Whether the server takes encrypted reasoning. A turn with such an item keeps the order of its items,
+            since the server may ask for that.
     """
     made: list[Any] = []
     turn: list[Json] = []
-    number = 0
+    ids = _Ids()
     for item in items:
         if is_turn(item):
             turn.append(item)
             continue
-        number += bool(turn)
-        made += [*_turned(turn, number, encrypted=encrypted), item]
+        made += [*_turned(turn, ids, encrypted=encrypted), item]
         turn = []
-    return [*made, *_turned(turn, number + 1, encrypted=encrypted)]
+    return [*made, *_turned(turn, ids, encrypted=encrypted)]
 
 
 def is_turn(item: object) -> bool:
@@ -47,42 +49,71 @@ def is_turn(item: object) -> bool:
     return kind in ('reasoning', 'function_call') or (kind in ('message', None) and item.get('role') == 'assistant')
 
 
-def _turned(turn: list[Json], number: int, *, encrypted: bool) -> list[Json]:
-    thoughts = [item for item in turn if item.get('type') == 'reasoning']
-    sealed = [_without_nulls(item) for item in thoughts if encrypted and item.get('encrypted_content')]
-    open_ = [item for item in thoughts if not (encrypted and item.get('encrypted_content'))]
+@dataclass
+class _Ids:
+    """Ids that no two items share, the same for the same history."""
+
+    _used: set[str] = field(default_factory=set)
+    _turn: int = 0
+
+    def begin(self) -> None:
+        """Go on to the next turn."""
+        self._turn += 1
+
+    def of(self, items: list[Json], prefix: str) -> str:
+        """That of one of the items, or a new one."""
+        given: Iterator[str] = (item['id'] for item in items if isinstance(item.get('id'), str) and item['id'])
+        made = (f'{prefix}_{self._turn}{"" if n == 0 else f"_{n}"}' for n in count())
+        found = next(id_ for id_ in chain(given, made) if id_ not in self._used)
+        self._used.add(found)
+        return found
+
+
+def _turned(turn: list[Json], ids: _Ids, *, encrypted: bool) -> list[Json]:
+    if turn:
+        ids.begin()
+    if encrypted and any(_is_sealed(item) for item in turn):
+        return [made for item in turn for made in ([_without_nulls(item)] if _is_sealed(item) else _parts([item], ids))]
+    return _parts(turn, ids)
+
+
+def _is_sealed(item: Json) -> bool:
+    return item.get('type') == 'reasoning' and bool(item.get('encrypted_content'))
+
+
+def _parts(turn: list[Json], ids: _Ids) -> list[Json]:
+    """The reasoning, the messages and the calls of a turn."""
     calls = [_without_nulls(item, 'id', 'namespace') for item in turn if item.get('type') == 'function_call']
+    made = _thought([item for item in turn if item.get('type') == 'reasoning'], ids)
     messages = [item for item in turn if item.get('type') in ('message', None)]
-    made = [*sealed, *_thought(open_, number)]
-    text = GAP.join(filter(None, (said for item in messages for said in texts_of(item.get('content')))))
-    if text or (messages and not made and not calls):
-        made.append(_said(messages, text, number))
+    # What a model said on its way, and its answer, stay apart where the server asked for that.
+    for phase, phased in groupby(messages, lambda item: item.get('phase') or None):
+        made += _said(list(phased), phase, ids, alone=not made and not calls)
     return [*made, *calls]
 
 
-def _thought(thoughts: list[Json], number: int) -> list[Json]:
+def _thought(thoughts: list[Json], ids: _Ids) -> list[Json]:
     texts = [text for item in thoughts if (text := thought_in(item))]
     if not texts:
         return []
-    id_ = _id(thoughts, f'rs_{number}')
     content = [{'type': 'reasoning_text', 'text': GAP.join(texts)}]
-    return [{'type': 'reasoning', 'id': id_, 'summary': [], 'content': content}]
+    return [{'type': 'reasoning', 'id': ids.of(thoughts, 'rs'), 'summary': [], 'content': content}]
 
 
-def _said(messages: list[Json], text: str, number: int) -> Json:
-    phase = next((item['phase'] for item in messages if item.get('phase')), None)
-    return {
-        'type': 'message',
-        'id': _id(messages, f'msg_{number}'),
-        'role': 'assistant',
-        'status': 'completed',
-        'content': [{'type': 'output_text', 'text': text, 'annotations': []}],
-        **({'phase': phase} if phase else {}),
-    }
-
-
-def _id(items: list[Json], other: str) -> str:
-    return next((item['id'] for item in items if isinstance(item.get('id'), str) and item['id']), other)
+def _said(messages: list[Json], phase: object, ids: _Ids, *, alone: bool) -> list[Json]:
+    text = GAP.join(filter(None, (said for item in messages for said in texts_of(item.get('content')))))
+    if not text and not alone:
+        return []
+    return [
+        {
+            'type': 'message',
+            'id': ids.of(messages, 'msg'),
+            'role': 'assistant',
+            'status': 'completed',
+            'content': [{'type': 'output_text', 'text': text, 'annotations': []}],
+            **({'phase': phase} if phase else {}),
+        }
+    ]
 
 
 def texts_of(content: object) -> list[str]:

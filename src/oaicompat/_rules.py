@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from oaicompat import _teachings
 from oaicompat._teachings import UNKNOWN, Delta, Refusal
-from oaicompat._words import BAD_BEFORE_FIELD, FIELD, IS_BAD
+from oaicompat._words import BAD_ABROAD, BAD_BEFORE_FIELD, FIELD, IS_BAD
 
 REFUSED = frozenset({400, 422})
 """HTTP statuses of a request that the server will not take as it is."""
@@ -63,6 +63,12 @@ _LIST_REFUSED = _any(
 )
 _NAMED = r'(?:tools|functions|(?:tool|function)[ _-]?(?:use|usage|calls?|calling))'
 _TOOLS = rf'[`\'"]?(?<![\w.\]]){_NAMED}(?![\w\[]|\.\w)[`\'"]?'
+# German, French, Spanish, Chinese, Japanese, Korean; functions and their calls, too.
+_TOOLS_ABROAD = (
+    r'(?:tools?|werkzeuge?n?|funktionsaufrufe?|outils|appels (?:de fonctions?|d.outils)|herramientas'
+    r'|llamadas a funciones|\u5de5\u5177(?:\u8c03\u7528)?|\u51fd\u6570(?:\u8c03\u7528)?|\u30c4\u30fc\u30eb'
+    r'|\u95a2\u6570\u547c\u3073\u51fa\u3057|\ub3c4\uad6c|\ud568\uc218 ?\ud638\ucd9c)'
+)
 _FIELD = r'(?:request )?(?:argument|parameter|param|field|input)s?(?: supplied| found)?'
 _GITHUB = 'https://github.com/'
 
@@ -130,7 +136,10 @@ RULES: tuple[Rule, ...] = (
             ),
             r'\bno (?:tools?|functions?)(?:[ _-]?(?:use|calls?|calling))? support',
             r'not have (?:tool|function)\w*.{0,9} support',
-            rf'no support for {_TOOLS}',
+            rf'no support for {_TOOLS}|(?:can ?not|can.t|does not|unable to) (?:use|handle|do) {_TOOLS}',
+            rf'no {_TOOLS} (?:support|capabilit)|{_TOOLS} (?:is|are|has been|have been) (?:turned|switched) off',
+            rf'{_TOOLS_ABROAD} {{0,2}}(?:{BAD_ABROAD}|(?:ne )?sont pas pris(?:es)? en charge)',
+            rf'{BAD_BEFORE_FIELD}\s?{_TOOLS_ABROAD}',
             r'^(?:tools|functions): (?:extra|unexpected|additional|unknown|unrecogni[sz]ed)',
             rf'(?:un(?:known|supported|recogni[sz]ed|expected)|extra) {_FIELD}: \W?(?:tools|functions)(?![\w\[]|\.\w)',
             r'\u4e0d\u652f\u6301 ?(?:\u5de5\u5177|\u51fd\u6570|tools\b|function)',  # Chinese: tools, functions

@@ -336,7 +336,7 @@ _ANSWERS: tuple[Repair, ...] = (
         'tool_call.twice',
         f'A call that the server made stands in the text, too ({_ISSUES}PrimeIntellect-ai/renderers/pull/80).',
         'It is made once.',
-        'Only a call of the same tool with equal arguments; two equal calls of one kind are both made.',
+        'Only a call of the same tool with equal arguments. Equal calls that all stand in the text are all made.',
     ),
     Repair(
         'tool_call.type',

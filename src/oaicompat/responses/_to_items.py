@@ -49,10 +49,11 @@ class Made:
 
 def made_of(message: ModelMessage) -> list[Made]:
     """The items of one message, in order; those that were kept beside it among them."""
-    kept = list(kept_items(message))
+    kept = kept_items(message)
     made: list[Made] = []
     for at, part in enumerate(message.parts):
         made += [Made(item) for _, item in _taken(kept, at)]
+        # What stands between two parts of one id sets them apart.
         news = _of_request(part, at) if isinstance(message, ModelRequest) else _of_response(part, at)
         if made and _go_together(made[-1].item, news.item):
             _join(made[-1], news)
@@ -68,8 +69,8 @@ def _taken(kept: list[tuple[int, Json]], at: int) -> Iterator[tuple[int, Json]]:
 
 def _go_together(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two items are one: parts of one id."""
-    same = one.get('id') is not None and (one.get('type'), one['id']) == (other.get('type'), other.get('id'))
-    return same and one.get('type') in ('message', 'reasoning')
+    same = bool(one.get('id')) and (one.get('type'), one['id']) == (other.get('type'), other.get('id'))
+    return same and one.get('type') in ('message', 'reasoning') and one.get('phase') == other.get('phase')
 
 
 def _join(made: Made, news: Made) -> None:
@@ -101,12 +102,14 @@ def _of_response(part: Any, at: int) -> Made:
 
 
 def _said(part: TextPart) -> Json:
-    refusal = (part.provider_details or {}).get('refusal') is REFUSAL['refusal']
+    details = part.provider_details or {}
+    refusal, phase = details.get('refusal') is REFUSAL['refusal'], details.get('phase')
+    phased = {'phase': phase} if phase and isinstance(phase, str) else {}
     if part.id is None and not refusal:
-        return {'role': 'assistant', 'content': part.content}
+        return {'role': 'assistant', 'content': part.content, **phased}
     content: Json = {'type': 'refusal', 'refusal': part.content} if refusal else output_text(part.content)
     named = {} if part.id is None else {'id': part.id}
-    return {'type': 'message', **named, 'role': 'assistant', 'status': 'completed', 'content': [content]}
+    return {'type': 'message', **named, 'role': 'assistant', 'status': 'completed', 'content': [content], **phased}
 
 
 def output_text(text: str) -> Json:
@@ -124,12 +127,16 @@ def _thought(part: ThinkingPart) -> Json:
         item['content'] = [{'type': 'reasoning_text', 'text': str(text)} for text in raw]
     if part.signature:
         item['encrypted_content'] = part.signature
-    return item
+    return item if len(item) > len(named) + _BARE or item['summary'] else {}
+
+
+_BARE = 2  # the fields of reasoning that says nothing
 
 
 def _call(part: ToolCallPart) -> Json:
     named = {} if part.id is None else {'id': part.id}
-    namespace = (part.provider_details or {}).get('namespace')
+    given = (part.provider_details or {}).get('namespace')
+    namespace = given if isinstance(given, str) else None
     return {
         'type': 'function_call',
         **named,
@@ -204,18 +211,24 @@ def _content(one: Any) -> Json | None:
         return {'type': 'input_text', 'text': one if isinstance(one, str) else one.content}
     if isinstance(one, ImageUrl):
         return {'type': 'input_image', 'image_url': one.url, 'detail': _detail(one)}
-    if isinstance(one, BinaryContent):
-        return _data(one)
     if isinstance(one, DocumentUrl | AudioUrl):
-        return {'type': 'input_file', 'file_url': one.url}
+        return {'type': 'input_file', 'file_url': one.url, **_filename(one)}
     if isinstance(one, UploadedFile):
-        image = one.media_type.startswith('image/')
-        return {
-            'type': 'input_image' if image else 'input_file',
-            'file_id': one.file_id,
-            **({'detail': _detail(one)} if image else {}),
-        }
-    return None
+        return _uploaded(one)
+    return _data(one) if isinstance(one, BinaryContent) else None
+
+
+def _uploaded(one: UploadedFile) -> Json | None:
+    if one.provider_name != 'openai':
+        return None
+    if one.media_type.startswith('image/'):
+        return {'type': 'input_image', 'file_id': one.file_id, 'detail': _detail(one)}
+    return {'type': 'input_file', 'file_id': one.file_id, **_filename(one)}
+
+
+def _filename(one: Any, other: str | None = None) -> Json:
+    name = (one.vendor_metadata or {}).get('filename') or other
+    return {'filename': str(name)} if name else {}
 
 
 def _detail(one: Any) -> str:
@@ -230,4 +243,8 @@ def _data(one: BinaryContent) -> Json:
             'type': 'input_audio',
             'input_audio': {'data': base64.b64encode(one.data).decode(), 'format': one.media_type.partition('/')[2]},
         }
-    return {'type': 'input_file', 'file_data': one.data_uri, 'filename': f'file.{one.media_type.partition("/")[2]}'}
+    try:
+        ending = one.format
+    except ValueError:
+        ending = one.media_type.partition('/')[2]
+    return {'type': 'input_file', 'file_data': one.data_uri, **_filename(one, f'filename.{ending}')}

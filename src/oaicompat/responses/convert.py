@@ -8,20 +8,24 @@ wherever pydantic-ai's own JSON of `m` can be read back. Servers get the items w
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
+from hashlib import sha256
 from itertools import groupby
-from typing import Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 
 from oaicompat._portable import portable
-from oaicompat.responses._from_items import Reader, is_answer
+from oaicompat.responses._from_items import NOTE, Reader, is_answer
 from oaicompat.responses._to_items import made_of
-from oaicompat.responses.items import Item, ItemReference, UnknownItem, Wire, read_item, validated
+from oaicompat.responses.items import Item, Wire, read_item, validated
 from oaicompat.responses.losses import loss_report
 
 __all__ = ('Style', 'parse_input', 'to_input')
@@ -32,17 +36,16 @@ Style = Literal['transcript', 'openai', 'portable']
 """Which items: with all that messages say, as OpenAI reads them, or as every server does."""
 
 Json = dict[str, Any]
-NOTE = 'pydantic_ai'
-
 _MESSAGE: TypeAdapter[ModelMessage] = TypeAdapter(ModelMessage)
 
 
 class _Note(Wire):
-    """What stands beside the items of one message: how many there are, and how the message differs from them."""
+    """What stands beside the items of one message: how many there are, which, and how the message differs from them."""
 
     kind: Literal['request', 'response']
-    items: int
-    differs: list[tuple[list[str | int], Any]] = Field(default_factory=list)
+    items: Annotated[int, Field(ge=1)]
+    digest: str
+    differs: list[list[Any]] = Field(default_factory=list)
 
 
 # Items to messages
@@ -53,6 +56,7 @@ def parse_input(
     instructions: str | None = None,
     *,
     strict: bool = False,
+    transcript: bool = True,
 ) -> list[ModelMessage]:
     """The messages that the `input` of a request to the Responses API says.
 
@@ -65,6 +69,8 @@ def parse_input(
         input: A text, or the items as JSON values.
         instructions: Those of the request: they go to the last `ModelRequest`, where pydantic-ai looks for them.
         strict: Refuse what no message has a place for, and outputs without a call.
+        transcript: Whether the field `pydantic_ai` of an item, as `to_input()` writes it, is read. It can say anything
+            that messages can: a server that reads the input of its clients passes `False`, and the field says nothing.
 
     Raises:
         UserError: For an item that is none; it names its index, the field, and what was expected there.
@@ -83,14 +89,16 @@ def parse_input(
     reader = Reader()
     messages: list[ModelMessage] = []
     at = 0
-    for group in _groups(items):
+    for group in _groups(items, transcript=transcript):
         if group.note is None:
             messages.append(reader.message(group.items, answer=group.answer))
         else:
-            # Its names and all else are in the note, whatever stands in front of it.
-            message = Reader(reader.names).message(group.items, answer=group.answer)
+            # All is in the note, whatever stands in front of it.
+            noted = Reader()
+            message = noted.message([] if group.items == [_PLACEHOLDER] else group.items, answer=group.answer)
             messages.append(_differing(message, group.note.differs, at))
-        at += len(group.items) or 1
+            reader.names |= noted.names
+        at += len(group.items)
     _report(items, reader, strict=strict)
     return messages if instructions is None else _instructed(messages, instructions)
 
@@ -109,23 +117,15 @@ class _Group(NamedTuple):
     note: _Note | None = None
 
 
-def _groups(items: Sequence[Item]) -> Iterator[_Group]:
+def _groups(items: Sequence[Item], *, transcript: bool) -> Iterator[_Group]:
     start = at = 0
     while at < len(items):
-        note = _note(items[at], at)
+        note = _note(items[at], at) if transcript else None
         if note is None:
             at += 1
             continue
         yield from _unnoted(items[start:at])
-        taken = list(items[at : at + note.items])
-        if len(taken) < note.items or any(NOTE in (item.model_extra or {}) for item in taken[1:]):
-            raise UserError(
-                f'input[{at}].{NOTE}.items: is {note.items}, but fewer items are there; '
-                f'leave `{NOTE}` out of a message whose items were changed'
-            )
-        taken[0] = type(taken[0]).model_validate({k: v for k, v in taken[0].wire().items() if k != NOTE})
-        placeholder = taken[0].wire() == _EMPTY
-        yield _Group([] if placeholder else taken, note.kind == 'response', note)
+        yield _Group(_noted(items, at, note), note.kind == 'response', note)
         start = at = at + note.items
     yield from _unnoted(items[start:])
 
@@ -133,6 +133,27 @@ def _groups(items: Sequence[Item]) -> Iterator[_Group]:
 def _note(item: Item, index: int) -> _Note | None:
     given = (item.model_extra or {}).get(NOTE)
     return None if given is None else validated(_Note, given, f'input[{index}].{NOTE}')
+
+
+def _noted(items: Sequence[Item], at: int, note: _Note) -> list[Item]:
+    """The items that a note is about, without it."""
+    first, *rest = items[at : at + note.items]
+    plain = {key: value for key, value in first.wire().items() if key != NOTE}
+    if len(rest) + 1 < note.items or note.digest != _digest([plain, *(item.wire() for item in rest)]):
+        raise UserError(
+            f'input[{at}].{NOTE}: is not about the items that are there; '
+            f'take `{NOTE}` out of a message whose items were changed'
+        )
+    return [type(first).model_validate(plain), *rest]
+
+
+def _digest(items: Iterable[Json]) -> str:
+    """What tells whether items were changed."""
+    text = json.dumps(list(items), sort_keys=True, default=str)
+    return sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+_DIGITS = 16
 
 
 def _unnoted(items: Sequence[Item]) -> Iterator[_Group]:
@@ -149,42 +170,40 @@ def _unnoted(items: Sequence[Item]) -> Iterator[_Group]:
         yield _Group(list(group), answer)
 
 
-def _differing(message: ModelMessage, differs: Iterable[tuple[list[str | int], Any]], index: int) -> ModelMessage:
+def _differing(message: ModelMessage, differs: Iterable[Sequence[Any]], index: int) -> ModelMessage:
     dump: Any = _MESSAGE.dump_python(message, mode='json')
     try:
         for path, value in differs:
-            dump = _with(dump, path, value)
+            dump = _put(dump, path, value)
         return _MESSAGE.validate_python(dump)
-    except (ValidationError, LookupError, TypeError) as error:
+    except (ValidationError, LookupError, TypeError, ValueError) as error:
         reason = error.errors()[0]['msg'] if isinstance(error, ValidationError) else 'a path leads nowhere'
-        raise UserError(
-            f'input[{index}].{NOTE}.differs: does not fit the items ({reason}); '
-            f'leave `{NOTE}` out of a message whose items were changed'
-        ) from error
+        raise UserError(f'input[{index}].{NOTE}.differs: does not fit the items ({reason})') from error
 
 
-def _with(value: Any, path: Sequence[str | int], new: Any) -> Any:
-    """`value` with `new` at `path`."""
+def _put(value: Any, path: Sequence[Any], new: Any) -> Any:
+    """`value`, which is changed, with `new` at `path`."""
     if not path:
         return new
-    step: Any = path[0]
-    changed = value.copy()
-    changed[step] = _with(value[step], path[1:], new)
-    return changed
+    *above, last = path
+    holder = reduce(lambda held, step: held[step], above, value)
+    holder[last] = new
+    return value
 
 
 def _report(items: Sequence[Item], reader: Reader, *, strict: bool) -> None:
-    unknown = [
-        f'input[{at}] of type {item.type or "item_reference"!r} is no part of a message'
-        for at, item in enumerate(items)
-        if isinstance(item, UnknownItem | ItemReference)
+    places = {id(item): at for at, item in enumerate(items)}
+    found = [
+        *((places.get(id(item)), f'{why} is no part of a message') for item, why in reader.kept),
+        *((places.get(id(item)), f'has no call before it with the id {item.call_id!r}') for item in reader.unpaired),
+        *((at, f'{path} is not read') for at, item in enumerate(items) for path in item.unread if path != f'.{NOTE}'),
     ]
-    unpaired = [f'the output of {id_!r} has no call, so the name of its tool is unknown' for id_ in reader.unpaired]
-    if not (found := [*unknown, *unpaired]):
+    told = [f'input[{at}]{"" if what.startswith(".") else " "}{what}' for at, what in found if at is not None]
+    if not told:
         return
     if strict:
-        raise UserError(f'{found[0]} ({len(found)} such in all); `strict=False` keeps it')
-    logger.warning('kept as it came: %s', '; '.join(found))
+        raise UserError(f'{told[0]} ({len(told)} such in all); `strict=False` takes it')
+    logger.warning('input for messages: %s', '; '.join(told))
 
 
 def _instructed(messages: list[ModelMessage], instructions: str) -> list[ModelMessage]:
@@ -212,24 +231,50 @@ def to_input(messages: Sequence[ModelMessage], *, style: Style = 'transcript', s
     """
     if style not in ('transcript', 'openai', 'portable'):
         raise UserError(f"`style` is {style!r}; expected 'transcript', 'openai' or 'portable'")
+    given: Any = messages
+    if not isinstance(given, list | tuple):
+        raise UserError(f'`messages` is a {type(given).__name__}; expected a list of messages')
+    for at, message in enumerate(given):
+        if not isinstance(message, ModelRequest | ModelResponse):
+            raise UserError(f'messages[{at}] is a {type(message).__name__}; expected a list of messages')
     if style == 'transcript':
-        return [item for message in messages for item in _transcribed(message)]
+        return [item for at, message in enumerate(messages) for item in _transcribed(message, at)]
     if strict and (lost := loss_report(messages, style)):
         raise UserError(f"{lost[0]} ({len(lost)} such in all); style='transcript' or `strict=False` takes it")
-    items = [made.item for message in messages for made in made_of(message) if made.item]
+    items = [item for at, message in enumerate(messages) for item in _items(message, at)]
     return portable(items) if style == 'portable' else items
 
 
 _EMPTY: Json = {'type': 'message', 'role': 'user', 'content': []}
+_PLACEHOLDER = read_item(_EMPTY, 0)
 
 
-def _transcribed(message: ModelMessage) -> list[Json]:
-    items = [made.item for made in made_of(message) if made.item]
+def _items(message: ModelMessage, index: int) -> list[Json]:
+    with _named(index):
+        return [made.item for made in made_of(message) if made.item]
+
+
+@contextmanager
+def _named(index: int) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        raise UserError(f'messages[{index}]: has no JSON: {error}') from error
+
+
+def _transcribed(message: ModelMessage, index: int) -> list[Json]:
+    items = _items(message, index)
     answer = isinstance(message, ModelResponse)
-    wanted = _MESSAGE.dump_python(message, mode='json')
+    with _named(index):
+        wanted = _MESSAGE.dump_python(message, mode='json')
     plain = _MESSAGE.dump_python(_read_back(items, answer=answer), mode='json')
-    note = _Note(kind=wanted['kind'], items=len(items) or 1, differs=list(_differences(wanted, plain)))
-    first, *rest = items or [_EMPTY]
+    first, *rest = json.loads(json.dumps(items or [_EMPTY]))
+    note = _Note(
+        kind=wanted['kind'],
+        items=len(rest) + 1,
+        digest=_digest([first, *rest]),
+        differs=list(_differences(wanted, plain)),
+    )
     return [{**first, NOTE: note.model_dump(exclude_defaults=True)}, *rest]
 
 
@@ -237,7 +282,7 @@ def _read_back(items: Iterable[Any], *, answer: bool) -> ModelMessage:
     return Reader().message([read_item(item, at) for at, item in enumerate(items)], answer=answer)
 
 
-def _differences(wanted: Any, plain: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[list[str | int], Any]]:
+def _differences(wanted: Any, plain: Any, path: tuple[str | int, ...] = ()) -> Iterator[list[Any]]:
     """Where `plain` has to be changed to be `wanted`: paths, and what belongs there."""
     if type(wanted) is type(plain) and wanted == plain and repr(wanted) == repr(plain):
         return
@@ -248,4 +293,4 @@ def _differences(wanted: Any, plain: Any, path: tuple[str | int, ...] = ()) -> I
         for at, (one, other) in enumerate(zip(wanted, plain, strict=True)):
             yield from _differences(one, other, (*path, at))
     else:
-        yield [*path], cast(Any, wanted)
+        yield [[*path], wanted]

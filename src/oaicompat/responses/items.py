@@ -7,7 +7,7 @@ make of them: `type`, `id`, `status` and `annotations` may be missing, and conte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, ValidationError
@@ -38,7 +38,7 @@ _Model = TypeVar('_Model', bound='Wire')
 class Wire(BaseModel):
     """A JSON object with known fields, and others."""
 
-    model_config = ConfigDict(extra='allow', frozen=True)
+    model_config = ConfigDict(extra='allow', frozen=True, strict=True)
 
     def wire(self) -> Json:
         """The JSON object that this was read from."""
@@ -132,6 +132,22 @@ class Item(Wire):
 
     type: str | None = None
 
+    @property
+    def unread(self) -> list[str]:
+        """The paths of what it says beyond the fields that are known, as far as that says anything."""
+        cut = ['.status'] if getattr(self, 'status', None) == 'incomplete' else []
+        return [*cut, *(path for path, value in _beyond(self, '') if value not in (None, '', [], {}))]
+
+
+def _beyond(wire: Wire, path: str) -> Iterator[tuple[str, Any]]:
+    for key, value in (wire.model_extra or {}).items():
+        yield f'{path}.{key}', value
+    for key in type(wire).model_fields:
+        value = getattr(wire, key)
+        for at, part in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(part, Wire) and not isinstance(part, UnknownPart):
+                yield from _beyond(part, f'{path}.{key}[{at}]')
+
 
 class EasyInputMessage(Item):
     """A message of any role, with a string or a list for content; of an assistant, with a string."""
@@ -139,6 +155,9 @@ class EasyInputMessage(Item):
     type: Literal['message'] | None = None
     role: Literal['user', 'assistant', 'system', 'developer']
     content: Content
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
 
 
 class OutputMessage(Item):
@@ -149,6 +168,7 @@ class OutputMessage(Item):
     content: Content
     id: str | None = None
     status: str | None = None
+    phase: str | None = None
 
 
 class Reasoning(Item):
@@ -159,6 +179,7 @@ class Reasoning(Item):
     summary: list[Part] | None = None
     content: list[Part] | None = None
     encrypted_content: str | None = None
+    status: str | None = None
 
 
 class FunctionCall(Item):
@@ -208,13 +229,15 @@ def read_item(value: object, index: int) -> Item:
     """The item that `value` is.
 
     Args:
-        value: A JSON value.
+        value: A JSON value, or an object of the SDK.
         index: Its place in `input`, for errors.
 
     Raises:
         UserError: If it is none; it names the index, the field, and what was expected there.
     """
-    if not isinstance(value, Mapping):
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode='json', exclude_unset=True)
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise UserError(f'input[{index}]: expected an object, got {_brief(value)}')
     kind = value.get('type')
     if kind is not None and not isinstance(kind, str):
@@ -252,19 +275,30 @@ def validated(model: type[_Model], value: object, path: str) -> _Model:
     """
     try:
         return model.model_validate(value)
+    except RecursionError:
+        raise UserError(f'{path}: is nested too deep') from None
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         steps = [step for step in fault['loc'] if not str(step).startswith('#')]
         where = path + ''.join(f'[{step}]' if isinstance(step, int) else f'.{step}' for step in steps)
         if fault['type'] == 'missing':
             raise UserError(f'{where}: is missing') from None
-        expected = 'an object' if fault['type'] == 'model_type' else fault['msg'].removeprefix('Input should be ')
+        content = '#list' in fault['loc'][-1:]
+        expected = (
+            'a string or a list'
+            if content
+            else _EXPECTED.get(fault['type']) or fault['msg'].removeprefix('Input should be ')
+        )
         raise UserError(f'{where}: expected {expected}, got {_brief(fault["input"])}') from None
 
 
 def _brief(value: object) -> str:
-    text = repr(cast(Any, value))
+    try:
+        text = repr(cast(Any, value))
+    except RecursionError:
+        text = f'a {type(value).__name__} that is nested too deep'
     return text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'
 
 
 _LONGEST = 80
+_EXPECTED = {'model_type': 'an object', 'list_type': 'a list', 'string_type': 'a string', 'int_type': 'a whole number'}

@@ -86,6 +86,10 @@ def _of_message(message: ModelMessage, at: int, target: str) -> Iterator[Loss]:
                 yield Loss(at, one.parts[index] if index < len(one.parts) else _first(one), reads.what, reads.evidence)
     if target == 'portable':
         yield from _joined(made, at)
+    if target == 'llama.cpp':
+        thoughts = [one for one in made if one.item.get('type') == 'reasoning']
+        for one in thoughts[:-1]:
+            yield Loss(at, _first(one), 'reasoning in front of other reasoning, which llama.cpp forgets', _LLAMA_CPP)
 
 
 def _first(made: Made) -> int | None:
@@ -93,19 +97,27 @@ def _first(made: Made) -> int | None:
 
 
 def _unportable(made: Made, at: int) -> Iterator[Loss]:
-    if made.item.get('encrypted_content'):
+    item = made.item
+    if item.get('encrypted_content'):
         yield Loss(at, _first(made), 'encrypted reasoning, which not every server takes')
-    if not made.parts:
-        yield Loss(at, None, f'an item of type {made.item.get("type")!r}, which not every server knows')
+    if item.get('type') == 'reasoning' and item.get('content') and item.get('summary'):
+        yield Loss(at, _first(made), 'a summary beside the reasoning itself')
+    if item and not made.parts:
+        yield Loss(at, None, f'an item of type {item.get("type") or "message"!r}, which not every server knows')
 
 
 def _joined(made: Sequence[Made], at: int) -> Iterator[Loss]:
-    """Parts behind the first of their kind, which becomes one with them."""
+    """Parts behind the first of their kind, which becomes one with them; and those that come to stand elsewhere."""
     texts = [part for one in made if is_turn(one.item) and one.item.get('role') for part in one.parts]
     thoughts = [part for one in made if one.item.get('type') == 'reasoning' for part in one.parts]
+    calls = [part for one in made if one.item.get('type') == 'function_call' for part in one.parts]
     for kind, parts in (('text', texts), ('reasoning', thoughts)):
         for part in parts[1:]:
             yield Loss(at, part, f'that it is a {kind} of its own: all of a turn is one')
+    moved = {part: 'a call' for part in texts[:1] + thoughts[:1] if any(call < part for call in calls)}
+    moved = {**{part: 'a text' for part in thoughts[:1] if any(text < part for text in texts)}, **moved}
+    for part, what in moved.items():
+        yield Loss(at, part, f'that it stands behind {what}')
 
 
 # What servers read of items as OpenAI has them.
@@ -158,6 +170,24 @@ def _summaries(item: Mapping[str, Any]) -> Sequence[int]:
     return range(len(texts_of(item.get('summary')))) or [0] if alone else ()
 
 
+def _beside(item: Mapping[str, Any]) -> Sequence[int]:
+    """Summaries where there is the reasoning itself."""
+    both = item.get('type') == 'reasoning' and item.get('content') and item.get('summary')
+    return range(len(texts_of(item['summary']))) if both else ()
+
+
+def _parts_in(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for key in ('content', 'output'):
+        content = item.get(key)
+        yield from (part for part in content if isinstance(part, dict)) if isinstance(content, list) else ()
+
+
+def _files(item: Mapping[str, Any]) -> Sequence[int]:
+    kinds = {'input_file', 'input_audio', 'input_video'}
+    by_id = any(part.get('type') == 'input_image' and not part.get('image_url') for part in _parts_in(item))
+    return [0] if by_id or any(part.get('type') in kinds for part in _parts_in(item)) else ()
+
+
 def _unknown(item: Mapping[str, Any]) -> Sequence[int]:
     known = (None, 'message', 'reasoning', 'function_call', 'function_call_output')
     return [0] if item.get('type') not in known else ()
@@ -170,6 +200,7 @@ _VLLM = (
     Reads(_second_texts, 'a text behind the first of a message, which vLLM does not read', _VLLM_33089),
     Reads(_refusals, 'a refusal, which vLLM drops, or breaks on where it is alone', _VLLM_33089),
     Reads(_second_thoughts, 'reasoning behind the first text of it, which vLLM does not read', _VLLM_33089),
+    Reads(_beside, 'a summary beside the reasoning itself, which vLLM does not read', _VLLM_33089),
     Reads(_sealed, 'encrypted reasoning, which vLLM refuses', _VLLM_33089),
     Reads(_unknown, 'an item of a type that vLLM refuses', _VLLM_33089),
 )
@@ -185,7 +216,9 @@ SERVERS: Mapping[str, tuple[Reads, ...]] = MappingProxyType(
             Reads(_refusals, 'a refusal, which llama.cpp refuses', _LLAMA_CPP),
             Reads(_summaries, 'reasoning without `content`, which llama.cpp refuses', _LLAMA_CPP),
             Reads(_second_thoughts, 'reasoning behind the first text of it, which llama.cpp does not read', _LLAMA_CPP),
+            Reads(_beside, 'a summary beside the reasoning itself, which llama.cpp does not read', _LLAMA_CPP),
             Reads(_sealed, 'encrypted reasoning, which llama.cpp does not read', _LLAMA_CPP),
+            Reads(_files, 'a file that is no image at a URL or in place, which llama.cpp refuses', _LLAMA_CPP),
             Reads(_unknown, 'an item of a type that llama.cpp refuses', _LLAMA_CPP),
         ),
     }
