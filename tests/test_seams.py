@@ -49,6 +49,7 @@ OVERRIDDEN: dict[type, dict[str, list[str]]] = {
     },
     OpenAIStreamedResponse: {
         '_get_event_iterator': ['self'],
+        '_validate_response': ['self'],
         '_map_finish_reason': ['self', 'key'],
         '_map_thinking_delta': ['self', 'choice'],
         '_map_tool_call_delta': ['self', 'choice'],
@@ -78,6 +79,7 @@ CALLED: list[tuple[Any, str, list[str]]] = [
     (AsyncStream, '_iter_events', ['self']),
     (AsyncStream, '__stream__', ['self']),
     (OpenAIStreamedResponse, '_advance_part_boundary', ['self', 'source']),
+    (OpenAIStreamedResponse, '_map_text_delta', ['self', 'choice']),
     (ModelResponsePartsManager, 'handle_thinking_delta', ['self', 'vendor_part_id', 'content', 'id', 'provider_name']),
     (
         ModelResponsePartsManager,

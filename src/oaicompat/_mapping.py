@@ -86,6 +86,30 @@ def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str
         answer.provider_details = {**(answer.provider_details or {}), REPAIRS: names}
 
 
+class Call:
+    """A fragment of a call, as pydantic-ai's mapping reads the SDK's."""
+
+    __slots__ = ('arguments', 'function', 'id', 'index', 'model_extra', 'name')
+
+    def __init__(self, index: int, arguments: str) -> None:
+        self.index, self.id, self.name, self.arguments, self.model_extra = index, None, None, arguments, None
+        self.function = self
+
+
+class Choice:
+    """A choice and its delta in one, as pydantic-ai's mapping reads the SDK's: one text, or one fragment of a call."""
+
+    __slots__ = ('annotations', 'content', 'delta', 'model_extra', 'reasoning', 'reasoning_content', 'tool_calls')
+
+    def __init__(
+        self, content: str | None = None, reasoning: str | None = None, reasoning_content: str | None = None,
+        tool_calls: list[Call] | None = None,
+    ) -> None:  # fmt: skip
+        self.content, self.reasoning, self.reasoning_content = content, reasoning, reasoning_content
+        self.tool_calls, self.annotations, self.model_extra = tool_calls, None, None
+        self.delta = self
+
+
 @contextmanager
 def errors_explained(
     endpoint: Endpoint, *, repairing: bool = True, headers: Mapping[str, str] | None = None

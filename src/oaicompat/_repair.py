@@ -125,8 +125,8 @@ class ChunkRepair:
         Raises:
             FailureError: If it is an error.
         """
-        self.plain = self._plain_key(chunk)
-        if self.plain:
+        self.plain = ''
+        if self._is_plain(chunk):
             return [chunk] if self._cut is None else self._in_pieces(chunk)
         if (failure := failure_in(chunk)) is not None:
             chunk = self._rejected(failure)
@@ -173,27 +173,32 @@ class ChunkRepair:
             return None
         return self._recovery.expanded(self._split({'content': text}))
 
-    def _plain_key(self, chunk: Json) -> str:
-        """The field of the delta where `chunk` is what most are: text, reasoning or arguments, and nothing else."""
+    def feed_arguments(self, index: int, text: str) -> bool:
+        """Whether a chunk can be taken that is plain but for a fragment of the newest call's arguments."""
+        return not self._details.waiting and self._goes_on([{'index': index, 'function': {'arguments': text}}])
+
+    def _is_plain(self, chunk: Json) -> bool:
+        """Whether `chunk` is what most are, some text, reasoning or arguments alone, and is taken as it is."""
         choices = chunk.get('choices')
         if type(choices) is not list or len(choices) != 1 or chunk.get('usage') is not None or not is_plain_top(chunk):
-            return ''
+            return False
         choice = choices[0]
         delta = choice.get('delta') if type(choice) is dict else None
         if type(delta) is not dict or choice.get('finish_reason') or choice.get('logprobs') or 'error' in choice:
-            return ''
+            return False
         given = [pair for pair in delta.items() if pair[1] and (pair[0] != 'role' or type(pair[1]) is not str)]
         if len(given) != 1 or self._details.waiting:
-            return ''
+            return False
         [(key, value)] = given
+        self.plain = key if type(value) is str and key in SEARCHED else ''
         if type(value) is not str:
-            plain = key == 'tool_calls' and type(value) is list and self._goes_on(value)
-        else:
-            plain = not self._halves and not has_half(value) and self._takes(key, value, chunk)
-        if not plain:
-            return ''
+            if key != 'tool_calls' or type(value) is not list or not self._goes_on(value):
+                return False
+            self.plain = key
+        elif self._halves or has_half(value) or not self._takes(key, value, chunk):
+            return False
         self._envelope, self._chosen = chunk, True
-        return str(key)
+        return True
 
     def _goes_on(self, calls: list[Any]) -> bool:
         held = self._thinking.holds or self._recovery.holds or self._recovery.doubts

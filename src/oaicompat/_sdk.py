@@ -10,7 +10,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from functools import cache
 from time import monotonic
@@ -28,6 +38,7 @@ from typing_extensions import override
 
 from oaicompat._envelope import FailureError
 from oaicompat._repair import IncompleteError
+from oaicompat._short import Item, Shortener, Shortens
 from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, NoJson, read_values
 from oaicompat._strict import STRICT, Check, repaired_fault
 
@@ -150,11 +161,12 @@ class RepairedStream(AsyncStream[Any]):
         self._make = stream._client._process_response_data
         self._repair = repair
         self._strict = strict
-        self._seen = self._announced = False
+        self._seen = self._announced = self._ended = False
         self._count = 0  # of the values that were checked
         self._events = EventDecoder(repair.repairs)
+        self._shortener = Shortener(repair) if strict is None and isinstance(repair, Shortens) else None
         self._decoder = cast(Any, self)
-        self._ahead: list[Any] = []
+        self._ahead: list[Item] = []
         self._fault: Exception | None = None
         self._reader = self._read()
         self._iterator = self.__stream__()
@@ -176,16 +188,15 @@ class RepairedStream(AsyncStream[Any]):
             IncompleteError: If the stream ended inside of a call.
             APIConnectionError: If the connection broke.
         """
-        self._make = cast(Any, lambda *, data, **_: data)
         try:
-            return [chunk async for chunk in self._read()]
+            return [cast(dict[str, Any], chunk) async for chunks in self._read() for chunk in chunks]
         finally:
             await self.response.aclose()
 
     async def begin(self) -> FailureError | None:
         """Read up to the first chunk; gives the error that stands in its place, if one does."""
         try:
-            self._ahead = [await anext(self._reader)]
+            self._ahead = await anext(self._reader)
         except StopAsyncIteration:
             pass
         except FailureError as failure:
@@ -197,35 +208,76 @@ class RepairedStream(AsyncStream[Any]):
 
     @override
     async def __stream__(self) -> AsyncIterator[Any]:
+        async for chunk in self._each():
+            yield self.made(cast(dict[str, Any], chunk))
+
+    async def _each(self) -> AsyncIterator[Item]:
         try:
-            if self._fault is not None:
-                raise self._fault
-            for chunk in self._ahead:
-                yield chunk
-            async for chunk in self._reader:
-                yield chunk
+            with self._errors():
+                if self._fault is not None:
+                    raise self._fault
+                # What was read and not yielded stays for `rest()`.
+                items: list[Item] | None = self._ahead
+                while items is not None:
+                    self._ahead = items
+                    while self._ahead:
+                        yield self._ahead.pop(0)
+                    items = await anext(self._reader, None)
+        finally:
+            await self._leave()
+
+    async def rest(self) -> AsyncIterator[list[Item]]:
+        """What is left, as much at a time as was read, in place of this iterator.
+
+        An item is a chunk as a JSON object, or what is new in one that is else like the one before: `Text` or
+        `Arguments`. `made()` makes a chunk's model.
+        """
+        if self._shortener is not None:
+            self._shortener.on = True
+        try:
+            ahead, self._ahead = self._ahead, []
+            if ahead:
+                yield ahead
+            with self._errors():
+                async for items in self._reader:
+                    yield items
+        finally:
+            await self._leave()
+
+    def made(self, chunk: dict[str, Any]) -> Any:
+        """The model of a chunk."""
+        return self._make(data=chunk, cast_to=self._cast_to, response=self.response)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """The SDK's errors for ours."""
+        try:
+            yield
         except FailureError as failure:
             raise self._api_error(failure.message, failure.body, failure.status) from failure
         except IncompleteError as error:
             raise APIConnectionError(message=str(error), request=self.response.request) from error
         except EventTooLargeError as error:
             raise self._api_error(str(error), None, None) from error
-        finally:
+
+    async def _leave(self) -> None:
+        if not self._ended:
+            self._ended = True
             for call in self.on_end:
                 call()
-            await self.response.aclose()
+        await self.response.aclose()
 
-    async def _read(self) -> AsyncIterator[Any]:
-        """Bytes to events to values to repaired chunks, made models."""
-        make, cast_to, response = self._make, self._cast_to, self.response
+    async def _read(self) -> AsyncIterator[list[Item]]:
+        """Bytes to events to values to repaired chunks, as they are read."""
         heard = monotonic()
         try:
             async for data in self._bytes():
-                event = False
-                for chunk in self._chunks(data):
-                    yield make(data=chunk, cast_to=cast_to, response=response)
-                    event = True
-                heard = self._check_idle(heard, event=event)
+                items, fault = _taken(self._items(data))
+                if items:
+                    yield items
+                if fault is not None:
+                    raise fault
+                heard = self._check_idle(heard, event=bool(items))
                 if self._announced:
                     await self._drain()
                     break
@@ -235,18 +287,42 @@ class RepairedStream(AsyncStream[Any]):
             if not self._repair.finished:
                 raise
             self.repairs.add('sse.dropped')
-        if not self._seen:
-            raise self._nothing()
-        self._check_ignored(self._announced)
-        for chunk in self._repair.finish(dropped='sse.dropped' in self.repairs):
-            yield make(data=chunk, cast_to=cast_to, response=response)
+        items, fault = self._last()
+        if items:
+            yield items
+        if fault is not None:
+            raise fault
         if self._strict is not None:
             self._check_end()
 
-    def _chunks(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """The repaired chunks in what arrived; nothing stands for the end."""
-        feed = self._repair.feed
-        events = self._events.feed(data) if data else self._events.finish()
+    def _last(self) -> tuple[list[Item], Exception | None]:
+        """What the end of the stream releases."""
+        if not self._seen:
+            raise self._nothing()
+        self._check_ignored(self._announced)
+        return _taken(self._repair.finish(dropped='sse.dropped' in self.repairs))
+
+    def _items(self, data: bytes) -> Iterator[Item]:
+        """What arrived: chunks, and where it may be short, short; nothing stands for the end."""
+        shortener = self._shortener
+        if shortener is None:
+            yield from self._chunks(self._events.feed(data) if data else self._events.finish(), ending=not data)
+            return
+        for event in shortener.events(data):
+            if (short := shortener.short(event)) is not None:
+                self._seen = True
+                yield from short
+                continue
+            yield from self._chunks(self._events.feed(event), ending=False, raw=event)
+            shortener.idle = self._events.idle
+            if self._announced:
+                return
+        if not data:
+            yield from self._chunks(self._events.finish(), ending=True)
+
+    def _chunks(self, events: list[Event], *, ending: bool, raw: bytes = b'') -> Iterator[Item]:
+        """The repaired chunks in some events, whose bytes are `raw`."""
+        read = self._shortener.read if self._shortener is not None else self._whole
         for number, event in enumerate(events):
             values = read_values(event, self.repairs)
             if self._strict is not None:
@@ -257,12 +333,12 @@ class RepairedStream(AsyncStream[Any]):
                     self._announced = True
                     return
                 if type(value) is not dict or self._typed:
-                    fed = self._fed(value, event, ending=not data)
+                    fed = self._fed(value, event, ending=ending)
                 elif 'error' in value and self._repair.finished:
                     self.repairs.add('sse.trailing')
                     continue
                 else:
-                    fed = feed(value)
+                    fed = read(raw, value)
                 if self._strict is not None:
                     self._check(value)
                 yield from fed
@@ -273,7 +349,10 @@ class RepairedStream(AsyncStream[Any]):
             yield cast(bytes, data)
         yield b''
 
-    def _fed(self, value: object, event: Event, *, ending: bool) -> list[dict[str, Any]]:
+    def _whole(self, _: bytes, value: dict[str, Any]) -> list[Item]:
+        return [*self._repair.feed(value)]
+
+    def _fed(self, value: object, event: Event, *, ending: bool) -> Sequence[Item]:
         if isinstance(value, ErrorText):
             if self._repair.finished:
                 self.repairs.add('sse.trailing')
@@ -357,6 +436,16 @@ class RepairedStream(AsyncStream[Any]):
         if not start.startswith('<'):
             return FailureError(message, None)
         return FailureError(f'{message}; {self._hint}', {'message': message, 'type': 'page'})
+
+
+def _taken(items: Iterable[Item]) -> tuple[list[Item], Exception | None]:
+    """All items, or those in front of an error: what came before it is told before it."""
+    taken: list[Item] = []
+    try:
+        taken.extend(items)
+    except Exception as error:
+        return taken, error
+    return taken, None
 
 
 @cache

@@ -114,6 +114,11 @@ class EventDecoder:
         self._dispatch(events)
         return events
 
+    @property
+    def idle(self) -> bool:
+        """Whether it stands between two events."""
+        return not (self._pieces or self._data or self._bare or self._type or self._after_cr or self._first_line)
+
     def _events(self, lines: Iterable[bytes]) -> list[Event]:
         """The events in `lines`; those in front of one that is too large come out before the error."""
         events: list[Event] = []

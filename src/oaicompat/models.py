@@ -43,6 +43,8 @@ from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
 from oaicompat._lessons import together
 from oaicompat._mapping import (
+    Call,
+    Choice,
     errors_explained,
     name_repairs,
     parent_profile,
@@ -56,6 +58,8 @@ from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream
+from oaicompat._short import CALLS
+from oaicompat._stepping import Source, Stepped, joined
 from oaicompat._toolcalls import WHOLE
 from oaicompat.discovery import ListedModel, listed_by
 from oaicompat.errors import misuse_explained
@@ -321,12 +325,54 @@ class _ExplainedResponse(StreamedResponse):
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
         headers = headers_of(cast(Any, self)._response)
         with errors_explained(self._endpoint, repairing=self._repairing, headers=headers):
-            async for event in super()._get_event_iterator():
+            async for event in self._parents_events():
                 yield event
+
+    def _parents_events(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        return super()._get_event_iterator()
 
 
 class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
-    """What a repaired stream says beyond the API reference, mapped as the parent maps its like."""
+    """What a repaired stream says beyond the API reference, mapped as the parent maps its like.
+
+    Chunks that hold one text, and else what the one before did, go straight to the parent's mapping of that text; all
+    others go through its loop.
+    """
+
+    _pushed: Source[Any] | None = None
+
+    @override
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        if not self._may_be_short():
+            async for event in super()._get_event_iterator():
+                yield event
+            return
+        source = cast(RepairedStream, self._response.source)
+        self._pushed = Source()
+        parents = Stepped(self._pushed, self._parents_events)
+        with errors_explained(self._endpoint, repairing=self._repairing, headers=headers_of(source)):
+            first = await self._response.peek()
+            async for event in joined(parents, first, source.rest(), self._map_short, source.made):
+                yield event
+
+    def _may_be_short(self) -> bool:
+        settings = self._model_settings or {}
+        own = isinstance(self._response.source, RepairedStream) and _is_parents_own(type(self))
+        return own and not settings.get('openai_include_unmapped_response_data')
+
+    @override
+    def _validate_response(self) -> Any:
+        return super()._validate_response() if self._pushed is None else self._pushed
+
+    def _map_short(self, item: Any) -> Iterable[ModelResponseStreamEvent]:
+        key, text, index = item
+        if key == 'content':
+            return super()._map_text_delta(cast(Any, Choice(content=text)))
+        if key == INLINE:
+            return self._map_thinking('content', 'thinking', 'content', content=text)
+        if key == CALLS:
+            return super()._map_tool_call_delta(cast(Any, Choice(tool_calls=[Call(index, text)])))
+        return super()._map_thinking_delta(cast(Any, Choice(**{key: text})))
 
     # Both are asked for every chunk, so they hand on to the parent where there is nothing of ours.
     @override
@@ -375,6 +421,23 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
     @override
     def get(self) -> ModelResponse:
         return with_repairs(super().get(), cast(RepairedStream, self._response.source).all_repairs)
+
+
+# What the short path passes by, or calls: where an upstream class has its own, there is none.
+_HOOKS = (
+    '_map_part_delta', '_map_text_delta', '_map_provider_details', '_map_chunk_provider_details',
+    '_record_unmapped_chunk_data', '_map_usage', '_advance_part_boundary', '_add_usage',
+)  # fmt: skip
+_OWN_HOOKS = ('_get_event_iterator', '_validate_response', '_map_thinking_delta', '_map_tool_call_delta')
+
+
+@cache
+def _is_parents_own(kind: type[Any]) -> bool:
+    """Whether a class of ours stands in front of the parent itself, or of one that leaves these methods alone."""
+    theirs = all(getattr(kind, name, None) is getattr(OpenAIStreamedResponse, name, None) for name in _HOOKS)
+    above = kind.__mro__[kind.__mro__.index(_ExplainedResponse) + 1 :]
+    first = {name: next((base for base in above if name in vars(base)), None) for name in _OWN_HOOKS}
+    return theirs and all(base is OpenAIStreamedResponse for base in first.values())
 
 
 @cache
