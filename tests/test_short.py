@@ -240,9 +240,8 @@ def test_our_own_class_has_it_and_those_with_hooks_of_their_own_do_not() -> None
     for name in (*models._HOOKS, *models._OWN_HOOKS):
         theirs = type('Theirs', (OpenAIStreamedResponse,), {name: lambda self, *_: None})
         assert not is_parents_own(models._in_front(models._RepairedResponse, theirs)), name
-    assert models._is_parents_own(
-        models._in_front(models._RepairedResponse, type('Same', (OpenAIStreamedResponse,), {}))
-    )
+    same = type('Same', (OpenAIStreamedResponse,), {})
+    assert is_parents_own(models._in_front(models._RepairedResponse, same))
 
 
 async def test_with_everything_unmapped_wanted_there_is_none() -> None:
