@@ -19,6 +19,8 @@ from openai import (
     OpenAIError,
     Timeout,
 )
+from openai.resources.chat import AsyncCompletions
+from openai.resources.responses import AsyncResponses
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 from typing_extensions import override
@@ -33,7 +35,10 @@ Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes of the JSON body of a request the one to send; the body itself where nothing changes."""
 
 _OPTIONS = ('extra_headers', 'extra_query', 'timeout')  # of the SDK's `create` methods; in no body
-_FIRST = ('model', 'stream', 'messages', 'input')  # what the SDK itself reads
+# What the SDK itself reads, and what its method asks for. All else goes as `extra_body`, which it does not walk:
+# that walk is most of the work on a request with a long history, and leaves the body as it is.
+_READ = ('model', 'stream')
+_ASKED: Mapping[object, Mapping[str, Any]] = {AsyncCompletions.create: {'messages': Omit()}, AsyncResponses.create: {}}
 
 
 class _Adapted:
@@ -42,7 +47,7 @@ class _Adapted:
     Stands for a client, and for the resources that lead from there to `create`.
     """
 
-    def __init__(self, inner: Any, adapt: Adapt) -> None:
+    def __init__(self, inner: Any, adapt: Adapt | None) -> None:
         self._inner, self._adapt = inner, adapt
 
     @property  # type: ignore[misc]
@@ -62,16 +67,19 @@ class _Adapted:
         options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
         extra = arguments.pop('extra_body', None) or {}
         body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
-        adapted = self._adapt(body)
-        if adapted is body:
-            return await self._inner.create(**arguments, **options, extra_body=extra or None)
-        named = {key: adapted[key] for key in _FIRST if key in adapted}
-        rest = {key: value for key, value in adapted.items() if key not in named}
+        adapted = self._adapt(body) if self._adapt is not None else body
+        asked = _ASKED.get(getattr(self._inner.create, '__func__', None))
+        if asked is None:  # somebody's own, which may read what it is given
+            if adapted is body:
+                return await self._inner.create(**arguments, **options, extra_body=extra or None)
+            asked = {key: adapted[key] for key in ('messages', 'input') if key in adapted}
+        named = {**asked, **{key: adapted[key] for key in _READ if key in adapted}}
+        rest = {key: value for key, value in adapted.items() if key not in named or value is not named[key]}
         return await self._inner.create(**named, **options, extra_body=rest)
 
 
-def adapting(client: AsyncOpenAI, adapt: Adapt) -> AsyncOpenAI:
-    """`client`, with every body that its `create` methods send made over by `adapt`."""
+def adapting(client: AsyncOpenAI, adapt: Adapt | None) -> AsyncOpenAI:
+    """`client`, with every body that its `create` methods send made over by `adapt`, if there is one."""
     return cast(AsyncOpenAI, _Adapted(client, adapt))
 
 

@@ -43,6 +43,7 @@ _Part = TypeVar('_Part', bound=ToolReturn)
 _RESULTS = frozenset({'success', 'denied', 'interrupted'})
 _SCALARS = (str, bytes, bytearray, memoryview, int, float, complex, type(None))
 _COMMON = (list, dict, *_SCALARS)
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 class _Broken(Iterator[Any]):
@@ -61,7 +62,7 @@ def settle(content: Any) -> Any:
 
     Returns the object itself when there is nothing to do, so identity tells whether anything changed.
     """
-    if isinstance(content, _SCALARS):
+    if isinstance(content, _SCALARS) or _is_plain(content):
         return content
     if isinstance(content, Iterator | MappingView | range | UserList | array):
         return [settle(item) for item in cast(Iterable[Any], content)]
@@ -72,6 +73,16 @@ def settle(content: Any) -> Any:
         values = {key: settle(value) for key, value in content.items()}
         return values if _changed(values.values(), content.values()) else content
     return content
+
+
+def _is_plain(content: Any) -> bool:
+    """Whether there is nothing to do, where that is told fast: lists and dicts of scalars and their like."""
+    kind = type(content)
+    if kind in _PLAIN:
+        return True
+    if kind is dict:
+        return all(type(value) in _PLAIN or _is_plain(value) for value in content.values())
+    return kind is list and all(type(item) in _PLAIN or _is_plain(item) for item in content)
 
 
 def settle_part(part: ToolReturn) -> None:

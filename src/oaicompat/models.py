@@ -192,9 +192,11 @@ class _Compatible(Model[AsyncOpenAI]):
         """The client; while a request is made, one that sends what this server takes."""
         client: AsyncOpenAI = cast(Any, super()).client
         pin = pin_of(self)
-        if pin is None or not adapts(pin.profile):
+        if pin is None:
             return client
-        return adapting(client, partial(made_over, profile=pin.profile, fired=pin.fired))
+        return adapting(
+            client, partial(made_over, profile=pin.profile, fired=pin.fired) if adapts(pin.profile) else None
+        )
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has; see `oaicompat.list_models`.
