@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := .installed
 MINUTES ?= 30
 
-.PHONY: demo test check docs test-oldest conformance fuzz serve-docs pins clean
+.PHONY: bench demo test check docs test-oldest conformance fuzz serve-docs pins clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/$(STAMP)-demo  ## The tiny model on a real llama.cpp server: both requests, both prompts
@@ -33,6 +33,9 @@ conformance: $(VENV)/$(STAMP)-dev  ## The cases in the folder that OAICOMPAT_COR
 
 fuzz: $(VENV)/$(STAMP)-dev  ## The property tests with ever new inputs: make fuzz MINUTES=30
 	$(BIN)/python scripts/fuzz.py --minutes $(MINUTES)
+
+bench: $(VENV)/$(STAMP)-dev  ## CPU time beside pydantic-ai's own model, as ratios
+	$(BIN)/python benchmarks/bench.py
 
 serve-docs: $(VENV)/$(STAMP)-dev
 	$(BIN)/mkdocs serve

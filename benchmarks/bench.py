@@ -1,0 +1,223 @@
+"""What oaicompat costs beside pydantic-ai's own model: ratios of CPU time, measured in one process, turn by turn.
+
+    python benchmarks/bench.py                 # all rows
+    python benchmarks/bench.py stream turn     # the rows whose names begin like that
+    python benchmarks/bench.py --rounds 9
+    python benchmarks/bench.py --write docs/explanation/performance.md
+
+Both models get the same bytes from a transport in the same process, so that nothing but the client's work counts. A row
+is run for each of them in turn, `--rounds` times; the ratio of a round is ours to the parent's. Printed are the median
+of these ratios, the least and the greatest, and the parent's median in microseconds for each unit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+from openai import AsyncOpenAI
+from pydantic_ai import Agent
+from pydantic_ai import messages as m
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.tools import ToolDefinition
+from typing_extensions import override
+
+from oaicompat import OpenAICompatibleModel
+
+WORDS = (' the', ' of', ' stream', 'ing', ' token', ',', ' and', ' a', '.', ' über', ' "quoted"', '\n')
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SCHEMA = {'type': 'object', 'properties': {'doc': {'type': 'string'}}, 'required': ['doc']}
+SAVE = ModelRequestParameters(function_tools=[ToolDefinition(name='save', parameters_json_schema=SCHEMA)])
+NOTHING = ModelRequestParameters()
+ASKED: list[m.ModelMessage] = [m.ModelRequest([m.UserPromptPart('Hi')])]
+USAGE = {'prompt_tokens': 3, 'completion_tokens': 5, 'total_tokens': 8}
+
+
+class Row(NamedTuple):
+    """What is measured.
+
+    Attributes:
+        name: Its name.
+        units: How many units one run has: chunks, messages, requests.
+        body: What the server answers.
+        run: One run with a model.
+    """
+
+    name: str
+    units: int
+    body: Sequence[bytes] | bytes
+    run: Callable[[Any], Awaitable[object]]
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {'index': 0, 'delta': delta, 'logprobs': None, 'finish_reason': finish}
+    fields = {'id': 'chatcmpl-0123456789', 'object': 'chat.completion.chunk', 'created': 1_700_000_000, 'model': 'm'}
+    return b'data: ' + json.dumps({**fields, 'choices': [choice], 'usage': None}).encode() + b'\n\n'
+
+
+def stream(*deltas: dict[str, Any], finish: str = 'stop') -> list[bytes]:
+    """One read for each event."""
+    opened = chunk({'role': 'assistant', 'content': ''})
+    return [opened, *map(chunk, deltas), chunk({}, finish), b'data: [DONE]\n\n']
+
+
+def words(count: int, key: str = 'content') -> list[dict[str, Any]]:
+    return [{key: WORDS[n * 7 % len(WORDS)]} for n in range(count)]
+
+
+def arguments(count: int) -> list[bytes]:
+    opened = {'index': 0, 'id': 'call_1', 'type': 'function', 'function': {'name': 'save', 'arguments': ''}}
+    pieces = ['{"doc":"', *(['lorem ipsum dolor sit amet'] * count), '"}']
+    told = [{'tool_calls': [{'index': 0, 'function': {'arguments': piece}}]} for piece in pieces]
+    return stream({'tool_calls': [opened]}, *told, finish='tool_calls')
+
+
+def history(count: int) -> list[m.ModelMessage]:
+    """Turns with a call and its result, and with text."""
+    made: list[m.ModelMessage] = [m.ModelRequest([m.UserPromptPart('lorem ipsum ' * 40, timestamp=NOON)])]
+    for n in range(count // 2):
+        result: Any = {'results': [{'title': 'x' * 40, 'score': n / 7}] * 3} if n % 2 else 'lorem ipsum ' * 60
+        made.append(m.ModelResponse([m.ToolCallPart('save', '{"doc":"x"}', f'call_{n}')], timestamp=NOON))
+        made.append(m.ModelRequest([m.ToolReturnPart('save', result, f'call_{n}', timestamp=NOON)]))
+    return made
+
+
+def completion(text: str) -> bytes:
+    choice = {'index': 0, 'message': {'role': 'assistant', 'content': text, 'refusal': None}, 'finish_reason': 'stop'}
+    fields = {'id': 'chatcmpl-1', 'object': 'chat.completion', 'created': 1_700_000_000, 'model': 'm'}
+    return json.dumps({**fields, 'choices': [choice], 'usage': USAGE}).encode()
+
+
+async def read(model: Any, parameters: ModelRequestParameters = NOTHING) -> None:
+    async with model.request_stream(ASKED, None, parameters) as streamed:
+        async for _ in streamed:
+            pass
+    assert streamed.get().parts
+
+
+async def iterated(model: Any) -> None:
+    async with Agent(model).iter('Hi') as run:
+        async for node in run:
+            if Agent.is_model_request_node(node):
+                async with node.stream(run.ctx) as events:
+                    async for _ in events:
+                        pass
+
+
+async def together(model: Any) -> None:
+    await asyncio.gather(*(read(model) for _ in range(32)))
+
+
+def turn(count: int) -> Row:
+    messages = history(count)
+
+    async def run(model: Any) -> None:
+        await model.request(model.prepare_messages(list(messages), SAVE), None, SAVE)
+
+    return Row(f'turn {count}', 1, completion('Hi.'), run)
+
+
+async def asked(model: Any) -> None:
+    for _ in range(100):
+        await model.request(ASKED, None, NOTHING)
+
+
+THINK = stream({'content': '<think>'}, *words(1600), {'content': '</think>'}, *words(400))
+ROWS = (
+    Row('stream text', 2000, stream(*words(2000)), read),
+    Row('stream arguments', 2000, arguments(2000), lambda model: read(model, SAVE)),
+    Row('stream reasoning', 2000, stream(*words(1600, 'reasoning_content'), *words(400)), read),
+    Row('stream think tags', 2000, THINK, read),
+    Row('stream agent.iter', 1000, stream(*words(1000)), iterated),
+    Row('stream 32 at once', 3200, stream(*words(100)), together),
+    turn(10),
+    turn(1000),
+    turn(5000),
+    Row('unary', 100, completion('The capital of France is Paris. ' * 8), asked),
+)
+
+
+class Body(httpx2.AsyncByteStream):
+    """An answer, a piece at a time; between two pieces others may run."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            await asyncio.sleep(0)
+            yield piece
+
+
+def model_of(kind: type[OpenAIChatModel], body: Sequence[bytes] | bytes) -> Any:
+    def answer(_: Any) -> httpx2.Response:
+        if isinstance(body, bytes):
+            return httpx2.Response(200, headers={'content-type': 'application/json'}, content=body)
+        return httpx2.Response(200, headers={'content-type': 'text/event-stream'}, stream=Body(body))
+
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+    client = AsyncOpenAI(api_key='k', base_url='https://made-up.example/v1', http_client=http)
+    return kind('m', provider=OpenAIProvider(openai_client=client))
+
+
+async def measured(row: Row, rounds: int) -> tuple[list[float], float]:
+    """The ratios, and the parent's median in microseconds for each unit."""
+    models = [model_of(kind, row.body) for kind in (OpenAIChatModel, OpenAICompatibleModel)]
+    for model in models:
+        await row.run(model)
+    ratios, parents = [], []
+    for _ in range(rounds):
+        took = []
+        for model in models:
+            gc.collect()
+            began = time.process_time()
+            await row.run(model)
+            took.append(time.process_time() - began)
+        ratios.append(took[1] / took[0])
+        parents.append(took[0] / row.units * 1e6)
+    return ratios, statistics.median(parents)
+
+
+HEAD = '| | median | least | greatest | pydantic-ai, µs a unit |\n|---|---|---|---|---|\n'
+PLACE = re.compile(r'(?<=<!-- bench:start -->\n\n).*?(?=\n<!-- bench:end -->)', re.DOTALL)
+
+
+async def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description='CPU time beside that of pydantic-ai, as ratios.')
+    parser.add_argument('names', nargs='*', help='rows: all whose name begins like that')
+    parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--write', type=Path, help='a page that gets the table between its two marks')
+    options = parser.parse_args()
+    table = HEAD
+    sys.stdout.write(HEAD)
+    for row in ROWS:
+        if options.names and not row.name.startswith(tuple(options.names)):
+            continue
+        ratios, parent = await measured(row, options.rounds)
+        median = statistics.median(ratios)
+        line = f'| {row.name} | {median:.3f} | {min(ratios):.3f} | {max(ratios):.3f} | {parent:,.0f} |\n'
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        table += line
+    if options.write:
+        page = options.write.read_text(encoding='utf-8')
+        options.write.write_text(PLACE.sub(lambda _: table, page), encoding='utf-8')
+
+
+if __name__ == '__main__':
+    asyncio.run(main())

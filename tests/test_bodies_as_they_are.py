@@ -1,0 +1,96 @@
+"""Bodies reach the wire without the SDK's walk through them; a `create()` of somebody's own gets what it always got."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+from openai._utils import _transform
+from openai.resources.chat import AsyncCompletions
+from openai.resources.responses import AsyncResponses
+from pydantic_ai import messages as m
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
+from oaicompat.testing import Reply, ScriptedServer, completion
+
+HISTORY: list[m.ModelMessage] = [
+    m.ModelRequest([m.UserPromptPart('Hi')]),
+    m.ModelResponse([m.ToolCallPart('look', {'city': 'Rome'}, 'c')]),
+    m.ModelRequest([m.ToolReturnPart('look', {'a': [1, None, 'é']}, 'c')]),
+]
+NOTHING = ModelRequestParameters()
+SETTINGS: Any = {'temperature': 0.5, 'extra_body': {'top_k': 5, 'temperature': 0.7}, 'seed': 1, 'stop_sequences': ['x']}
+
+
+async def sent(kind: Any, settings: Any = SETTINGS, **options: Any) -> dict[str, Any]:
+    async with ScriptedServer(lambda _: Reply.json(completion('Hello'))) as server:
+        client = AsyncOpenAI(api_key='k', base_url=server.base_url)
+        async with client:
+            await kind('m', provider=OpenAIProvider(openai_client=client), **options).request(
+                HISTORY, settings, NOTHING
+            )
+    body: dict[str, Any] = server.requests[-1].json
+    return body
+
+
+async def test_the_body_is_the_parents_and_was_not_walked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = await sent(OpenAIChatModel)
+    walked: list[Any] = []
+    walk = _transform._async_transform_recursive
+
+    async def seen(data: Any, **options: Any) -> Any:
+        walked.append(data)
+        return await walk(data, **options)
+
+    monkeypatch.setattr(_transform, '_async_transform_recursive', seen)
+    assert await sent(OpenAICompatibleModel) == theirs
+    assert walked
+    assert 'Hi' not in repr(walked)
+    assert 'Rome' not in repr(walked)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'parent', 'resource', 'field'),
+    [
+        (OpenAICompatibleModel, OpenAIChatModel, AsyncCompletions, 'messages'),
+        (OpenAICompatibleResponsesModel, OpenAIResponsesModel, AsyncResponses, 'input'),
+    ],
+)
+async def test_another_create_gets_its_arguments(
+    kind: Any, parent: Any, resource: Any, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, Any]] = []
+
+    class StopError(Exception):
+        pass
+
+    async def create(_: Any, **arguments: Any) -> Any:
+        given.append({key: value for key, value in arguments.items() if key != 'timeout'})
+        raise StopError
+
+    monkeypatch.setattr(resource, 'create', create)
+    provider = OpenAIProvider(openai_client=AsyncOpenAI(api_key='k', base_url='https://made-up.example/v1'))
+    options: Any = {} if kind is OpenAICompatibleModel else {'profile': {'compat_item_style': 'openai'}}
+    history: list[m.ModelMessage] = [m.ModelRequest([m.UserPromptPart('Hi')])]
+    for model in (parent('m', provider=provider), kind('m', provider=provider, **options)):
+        with pytest.raises(StopError):
+            await model.request(history, {'extra_body': {'top_k': 5}, 'temperature': 0.5}, NOTHING)
+    theirs, ours = given
+    assert ours[field] == theirs[field]
+    assert ours['extra_body'] == theirs['extra_body']
+    assert {key: value for key, value in ours.items() if value} == {
+        key: value for key, value in theirs.items() if value and type(value).__name__ not in ('Omit', 'NotGiven')
+    }
+
+
+async def test_what_json_cant_hold_fails_as_in_the_parent() -> None:
+    errors = []
+    for kind in (OpenAIChatModel, OpenAICompatibleModel):
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever it is
+            await sent(kind, {'extra_body': {'odd': object()}})
+        errors.append((type(raised.value), str(raised.value)))
+    assert errors[0] == errors[1]
