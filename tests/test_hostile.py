@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from oaicompat._completion import fold, repair_completion
+from oaicompat._context import Context, IncompleteError
 from oaicompat._details import Details
 from oaicompat._envelope import FailureError
 from oaicompat._json import ends_inside, is_cut_off, repair_arguments
-from oaicompat._repair import ChunkRepair, Context, IncompleteError
+from oaicompat._repair import ChunkRepair
 from oaicompat._sse import EventDecoder, read_values
 from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, ThinkingSplitter, lone_closing_tag, split
 from oaicompat._toolcalls import ToolCalls

@@ -21,7 +21,8 @@ from strategies import settled
 from typing_extensions import override
 
 from oaicompat import OpenAICompatibleModel, models
-from oaicompat._repair import ChunkRepair, Context
+from oaicompat._context import Context
+from oaicompat._repair import ChunkRepair
 from oaicompat._response_events import EventRepair
 from oaicompat._short import Shortener, Shortens, template
 from oaicompat.testing import chunk

@@ -27,8 +27,9 @@ from typing_extensions import override
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat._completion import repair_completion
+from oaicompat._context import INLINE, KEPT, Context, IncompleteError
 from oaicompat._envelope import FailureError
-from oaicompat._repair import INLINE, KEPT, ChunkRepair, Context, IncompleteError
+from oaicompat._repair import ChunkRepair
 from oaicompat._toolcalls import WHOLE
 from oaicompat.testing import chunk, completion
 

@@ -29,13 +29,14 @@ from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat._client import as_completion, as_response, as_stream, error_body, is_connecting, request_timeout
 from oaicompat._completion import completion_in, fold, repair_completion
+from oaicompat._context import Context, IncompleteError
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import FailureError
 from oaicompat._lessons import lessons
 from oaicompat._mapping import CARRIED, tags_of
 from oaicompat._offers import holds_call, offer_of, schemas_of
 from oaicompat._recovery import Offer, rejected_text
-from oaicompat._repair import ChunkRepair, Context, IncompleteError
+from oaicompat._repair import ChunkRepair
 from oaicompat._response_events import EventRepair, response_in
 from oaicompat._responses import repair_response
 from oaicompat._sdk import RepairedStream, retry_never

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from oaicompat._context import INLINE, KEPT, SEARCHED, Context
 from oaicompat._details import FIELD as DETAILS
 from oaicompat._details import listed
 from oaicompat._envelope import (
@@ -22,7 +23,7 @@ from oaicompat._envelope import (
 )
 from oaicompat._json import without_halves
 from oaicompat._recovery import STOPS, Offer, recovered, rejected_text
-from oaicompat._repair import INLINE, KEPT, SEARCHED, ChunkRepair, Context
+from oaicompat._repair import ChunkRepair
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
 from oaicompat._toolcalls import ToolCalls, whole_calls

@@ -7,10 +7,10 @@ answers that come whole, by the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from oaicompat._context import INLINE, KEPT, SEARCHED, Context, IncompleteError
 from oaicompat._details import FIELD as DETAILS
 from oaicompat._details import Details, listed
 from oaicompat._envelope import (
@@ -32,55 +32,9 @@ from oaicompat._envelope import (
     usage_total,
 )
 from oaicompat._json import has_half, joined_halves, without_halves
-from oaicompat._recovery import STOPS, Offer, Recovery, rejected_text
-from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, Piece, Tags, ThinkingSplitter
+from oaicompat._recovery import STOPS, Recovery, rejected_text
+from oaicompat._thinking import HARMONY_TAGS, Piece, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
-
-INLINE = 'oaicompat_thinking'
-"""Key of a message or delta: reasoning that stood in its text."""
-
-KEPT = 'oaicompat_details'
-"""Key of a delta: the `reasoning_details` of the reasoning that ends here, and the field that its text stands in."""
-
-
-SEARCHED = (*REASONING_FIELDS[:2], INLINE, 'content')
-"""Where calls may stand that the server did not parse."""
-
-
-class IncompleteError(Exception):
-    """The stream ended before the answer did."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What is known of the request whose answer is repaired.
-
-    Attributes:
-        model: The model's name.
-        schemas: The offered tools: parameter schemas by name.
-        tags: The pairs of tags that may stand around reasoning in the text; none: they are text.
-        closing_only: Whether the answer starts inside reasoning that the prompt opened.
-        answer_in_reasoning: Whether an answer that stands in the reasoning field alone is shown as text.
-        alternatives: Whether several choices were asked for, so that they are no parts of one answer.
-        cumulative_usage: Whether the caller asked for running totals and pydantic-ai reads them so.
-        details: Whether `reasoning_details` are ours to read: some of pydantic-ai's classes do it themselves.
-        offer: What calls that stand in the text may call, and whether they are recovered.
-    """
-
-    model: str = ''
-    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    tags: Sequence[Tags] = KNOWN_TAGS
-    closing_only: bool = False
-    answer_in_reasoning: bool = False
-    alternatives: bool = False
-    cumulative_usage: bool = False
-    details: bool = True
-    offer: Offer = field(default_factory=Offer)
-
-    @property
-    def all_tags(self) -> Sequence[Tags]:
-        """`tags`, and behind them those of the model itself."""
-        return (*self.tags, *HARMONY_TAGS) if self.tags and 'gpt-oss' in self.model.lower() else self.tags
 
 
 class ChunkRepair:

@@ -36,8 +36,8 @@ from openai import (
 from openai._streaming_cleanup import drain_response_async
 from typing_extensions import override
 
+from oaicompat._context import IncompleteError
 from oaicompat._envelope import FailureError
-from oaicompat._repair import IncompleteError
 from oaicompat._short import Item, Shortener, Shortens
 from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, NoJson, read_values
 from oaicompat._strict import STRICT, Check, repaired_fault

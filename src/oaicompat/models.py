@@ -37,6 +37,7 @@ from typing_extensions import override
 from oaicompat import _details, _urls
 from oaicompat._adapting import made_over
 from oaicompat._client import adapting, headers_of
+from oaicompat._context import INLINE, KEPT
 from oaicompat._endpoint import Endpoint
 from oaicompat._exchange import Exchange
 from oaicompat._finish import FINISH_REASONS
@@ -55,7 +56,6 @@ from oaicompat._mapping import (
 from oaicompat._open_reasoning import told_openly
 from oaicompat._portable import portable
 from oaicompat._providers import check_arguments, check_name, resolve
-from oaicompat._repair import INLINE, KEPT
 from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream
 from oaicompat._short import CALLS
