@@ -132,7 +132,7 @@ async def test_a_terminal_of_ascii_shows_what_it_can() -> None:
     """A frame, an answer and a tool result that it can't show are no reason to stop."""
     async with ScriptedServer(answer) as server:
         arguments = ('--model', 'm', '--base-url', server.base_url)
-        done = await asyncio.to_thread(demo, '-X', 'dev', options=arguments, encoding='ascii')
+        done = await asyncio.to_thread(demo, '-W', 'default', options=arguments, encoding='ascii')
     assert (done.returncode, done.stderr) == (0, '')
     assert 'answers: It is sunny.\n' in done.stdout
     assert '24 ?C' in done.stdout
@@ -151,7 +151,7 @@ def demo(
 @pytest.fixture(scope='module')
 def real_demo() -> subprocess.CompletedProcess[str]:
     """`oaicompat demo` without options, on the real server, as a user runs it."""
-    return demo('-X', 'dev')
+    return demo('-W', 'default')
 
 
 def columns(text: str) -> tuple[list[str], list[str]]:
@@ -186,5 +186,5 @@ def test_the_real_demo_shows_both_answers_and_both_requests(real_demo: subproces
 
 @needs_llama_cpp
 def test_the_real_demo_keeps_standard_error_empty(real_demo: subprocess.CompletedProcess[str]) -> None:
-    """Neither the server's log nor a warning about what was left open (`-X dev` shows those)."""
+    """Neither the server's log nor a warning about what was left open (`-W default` shows those)."""
     assert real_demo.stderr == ''
