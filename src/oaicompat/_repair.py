@@ -129,7 +129,7 @@ class ChunkRepair:
 
     def feed_arguments(self, index: int, text: str) -> bool:
         """Whether a chunk can be taken that is plain but for a fragment of the newest call's arguments."""
-        return not self._details.waiting and self._goes_on([{'index': index, 'function': {'arguments': text}}])
+        return not (self._details.waiting or self._holds) and self._calls.takes(index, text)
 
     def _is_plain(self, chunk: Json) -> bool:
         """Whether `chunk` is what most are, some text, reasoning or arguments alone, and is taken as it is."""
@@ -146,7 +146,7 @@ class ChunkRepair:
         [(key, value)] = given
         self.plain = key if type(value) is str and key in SEARCHED else ''
         if type(value) is not str:
-            if key != 'tool_calls' or type(value) is not list or not self._goes_on(value):
+            if key != 'tool_calls' or type(value) is not list or self._holds or not self._calls.goes_on(value):
                 return False
             self.plain = key
         elif self._halves or has_half(value) or not self._takes(key, value, chunk):
@@ -154,9 +154,9 @@ class ChunkRepair:
         self._envelope, self._chosen = chunk, True
         return True
 
-    def _goes_on(self, calls: list[Any]) -> bool:
-        held = self._thinking.holds or self._recovery.holds or self._recovery.doubts
-        return not held and self._calls.goes_on(calls)
+    @property
+    def _holds(self) -> bool:
+        return self._thinking.holds or self._recovery.holds or self._recovery.doubts
 
     def _takes(self, key: str, text: str, chunk: Json | None = None) -> bool:
         """Take `text`, where it comes out as text alone."""

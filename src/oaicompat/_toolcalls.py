@@ -172,12 +172,16 @@ class ToolCalls:
 
     def _goes_on(self, call: Mapping[Any, Any]) -> bool:
         """Take `call` as it is, if it is what most are: the next fragment of the newest call, and no more."""
-        slot, function = self._newest, call.get('function')
-        index = call.get('index')
-        if slot is None or type(index) is not int or index != slot.index or slot.given != slot.index or 'id' in call:
+        function, index = call.get('function'), call.get('index')
+        if type(index) is not int or 'id' in call:
             return False
         text = function.get('arguments') if type(function) is dict and len(function) == 1 else None
-        if type(text) is not str or text.startswith(slot.start) or not slot.name:
+        return type(text) is str and self.takes(index, text)
+
+    def takes(self, index: int, text: str) -> bool:
+        """Take the next fragment of the newest call's arguments, if it is plain."""
+        slot = self._newest
+        if slot is None or slot.index != index or slot.given != index or text.startswith(slot.start) or not slot.name:
             return False
         slot.growing = False
         slot.pieces.append(text)
