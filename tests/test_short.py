@@ -158,6 +158,7 @@ raw = st.one_of(
 @example([event(text('a'))] * 3 + [event(text('b')).replace(b'b', b'\xff')], 400, False)
 @example([event(text('a'))] * 2 + [b'data: {"a"\n\n', event(text('a'))], 400, False)
 @example([event(CALL), event(fragment('{"city"')), event(fragment(':"', extra=1)), event(fragment('x"}'))], 400, False)
+@example([event(CALL).replace(b'\n\n', b'\r\n\r\n')], 216, True)
 async def test_any_stream_says_the_same(events: list[bytes], size: int, breaks: bool) -> None:
     data = event(START) + b''.join(events) + event(STOP) + b'data: [DONE]\n\n'
     short, long = await both(cut(data, size), breaks=breaks)
@@ -199,6 +200,15 @@ async def test_a_stream_that_behaves_is_the_parents(chunks_: list[Json], size: i
     ours, theirs = await seen(cut(data, size)), await seen(cut(data, size), OpenAIChatModel)
     assert ours == theirs
     assert not ours[2]
+
+
+async def test_lines_are_not_held() -> None:
+    """Some servers part events by single newlines."""
+    lines = [event(value).removesuffix(b'\n') for value in (START, text('x'), text('y'), text('z'))]
+    for count in (2, 3, 4):
+        short, long = await both(lines[:count], breaks=True)
+        assert short == long
+        assert len([told for told in short[0] if told.startswith('Part')]) == count - 2
 
 
 async def test_events_in_front_of_an_error_come_first() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
@@ -162,6 +163,7 @@ class RepairedStream(AsyncStream[Any]):
         self._repair = repair
         self._strict = strict
         self._seen = self._announced = self._ended = False
+        self._heard = False  # an event, in what was read last
         self._count = 0  # of the values that were checked
         self._events = EventDecoder(repair.repairs)
         self._shortener = Shortener(repair) if strict is None and isinstance(repair, Shortens) else None
@@ -226,11 +228,11 @@ class RepairedStream(AsyncStream[Any]):
         finally:
             await self._leave()
 
-    async def rest(self) -> AsyncIterator[list[Item]]:
+    async def rest(self) -> AsyncGenerator[list[Item]]:
         """What is left, as much at a time as was read, in place of this iterator.
 
-        An item is a chunk as a JSON object, or what is new in one that is else like the one before: `Text` or
-        `Arguments`. `made()` makes a chunk's model.
+        An item is a chunk as a JSON object, whose model `made()` makes, or what is new in one that is else like the one
+        before.
         """
         if self._shortener is not None:
             self._shortener.on = True
@@ -272,12 +274,13 @@ class RepairedStream(AsyncStream[Any]):
         heard = monotonic()
         try:
             async for data in self._bytes():
+                self._heard = False
                 items, fault = _taken(self._items(data))
                 if items:
                     yield items
                 if fault is not None:
                     raise fault
-                heard = self._check_idle(heard, event=bool(items))
+                heard = self._check_idle(heard, event=self._heard)
                 if self._announced:
                     await self._drain()
                     break
@@ -310,7 +313,7 @@ class RepairedStream(AsyncStream[Any]):
             return
         for event in shortener.events(data):
             if (short := shortener.short(event)) is not None:
-                self._seen = True
+                self._heard = True
                 yield from short
                 continue
             yield from self._chunks(self._events.feed(event), ending=False, raw=event)
@@ -328,7 +331,7 @@ class RepairedStream(AsyncStream[Any]):
             if self._strict is not None:
                 self._check_event(event, values, last=number + 1 == len(events))
             for value in values:
-                self._seen = True
+                self._seen = self._heard = True
                 if value is DONE:
                     self._announced = True
                     return

@@ -161,7 +161,8 @@ class Shortener:
             end = data.find(b'\n\n', start)
         if start < len(data):
             rest = data[start:]
-            if ends or len(rest) > _LONGEST:
+            # What the decoder can do with lines that are whole it does at once.
+            if ends or not self.idle or len(rest) > _LONGEST or b'\n' in rest:
                 yield rest
             else:
                 self._rest = rest

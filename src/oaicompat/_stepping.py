@@ -8,6 +8,7 @@ from __future__ import annotations
 import types
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable
+from contextlib import aclosing
 from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
 from typing_extensions import override
@@ -128,10 +129,10 @@ class _Failure(NamedTuple):
 async def joined(
     parents: Stepped[Any, _Made],
     first: object,
-    batches: AsyncIterator[list[Any]],
+    batches: AsyncGenerator[list[Any]],
     short: Callable[[Any], Iterable[_Made]],
     whole: Callable[[Any], Any],
-) -> AsyncIterator[_Made]:
+) -> AsyncGenerator[_Made]:
     """What a stream yields: `short` makes it of items that are tuples, `parents` of all others.
 
     Args:
@@ -142,9 +143,10 @@ async def joined(
         whole: Makes of any other item what `parents` reads.
     """
     try:
-        async for made in _made(parents, first, batches, short, whole):
-            for event in made:
-                yield event
+        async with aclosing(_made(parents, first, batches, short, whole)) as told:
+            async for made in told:
+                for event in made:
+                    yield event
     finally:
         await parents.close()
 
@@ -152,26 +154,28 @@ async def joined(
 async def _made(
     parents: Stepped[Any, _Made],
     first: object,
-    batches: AsyncIterator[list[Any]],
+    batches: AsyncGenerator[list[Any]],
     short: Callable[[Any], Iterable[_Made]],
     whole: Callable[[Any], Any],
-) -> AsyncIterator[Iterable[_Made]]:
+) -> AsyncGenerator[Iterable[_Made]]:
     yield await parents.feed(first)
     parents.check()
-    async for items in _with_failure(batches):
-        for item in items:
-            if type(item) is tuple:
-                yield short(item)
-                continue
-            yield await (parents.fail(item.error) if type(item) is _Failure else parents.feed(whole(item)))
-            parents.check()
+    async with aclosing(_with_failure(batches)) as read:
+        async for items in read:
+            for item in items:
+                if type(item) is tuple:
+                    yield short(item)
+                    continue
+                yield await (parents.fail(item.error) if type(item) is _Failure else parents.feed(whole(item)))
+                parents.check()
     yield await parents.end()
     parents.check()
 
 
-async def _with_failure(batches: AsyncIterator[list[Any]]) -> AsyncIterator[list[Any]]:
-    try:
-        async for items in batches:
-            yield items
-    except Exception as error:
-        yield [_Failure(error)]
+async def _with_failure(batches: AsyncGenerator[list[Any]]) -> AsyncGenerator[list[Any]]:
+    async with aclosing(batches):
+        try:
+            async for items in batches:
+                yield items
+        except Exception as error:
+            yield [_Failure(error)]
