@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections import deque, namedtuple
 from dataclasses import dataclass, field, make_dataclass, replace
@@ -386,8 +387,9 @@ async def outcome(model: Model[Any], call: Call, wire: Wire) -> dict[str, Any]:
             response = await model.request(history, call.settings, call.parameters)
         seen['response'] = settled(response)
     except Exception as error:
-        # Some texts name the model's class, or the one whose code it is; how deep Python was is no one's promise.
-        text = '' if isinstance(error, RecursionError) else str(error)
+        # Some texts name the model's class, or the one whose code it is; how deep Python was, and at which byte of a
+        # body, is no one's promise.
+        text = '' if isinstance(error, RecursionError) else re.sub(r'position \d+', 'position N', str(error))
         seen['error'] = (
             type(error),
             text.replace(type(model).__name__, '<class>').replace('OpenAIChatModel', '<class>'),

@@ -216,9 +216,9 @@ OTHERS: dict[str, tuple[list[Json], list[m.ModelMessage], list[Json] | None]] = 
     'an unknown part': (
         [{'role': 'user', 'content': [text('a', 'input_text'), {'type': 'input_video', 'url': 'x'}]}],
         [m.ModelRequest([m.UserPromptPart(['a'])], metadata={'oaicompat': {'items': [
-            [0, {'role': 'user', 'content': [{'type': 'input_video', 'url': 'x'}]}]]}})],
-        [{'role': 'user', 'content': [{'type': 'input_video', 'url': 'x'}]},
-         {'role': 'user', 'content': [text('a', 'input_text')]}],
+            [1, {'role': 'user', 'content': [{'type': 'input_video', 'url': 'x'}]}]]}})],
+        [{'role': 'user', 'content': [text('a', 'input_text')]},
+         {'role': 'user', 'content': [{'type': 'input_video', 'url': 'x'}]}],
     ),
 }  # fmt: skip
 

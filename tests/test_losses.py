@@ -30,7 +30,9 @@ def test_what_each_target_would_lose() -> None:
         'messages[1].parts[0]: encrypted reasoning, which not every server takes',
         'messages[1].parts[4]: that it is a text of its own: all of a turn is one',
         'messages[1].parts[1]: that it is a reasoning of its own: all of a turn is one',
-        *NO_ITEM,
+        NO_ITEM[0],
+        'messages[3].parts[2]: that it is a refusal: it becomes a text',
+        NO_ITEM[1],
         'messages[3].parts[2]: that it is a text of its own: all of a turn is one',
     ]
     vllm = [
@@ -62,6 +64,7 @@ def lost(target: str, *parts: Any) -> list[str]:
     return [str(loss).partition(',')[0] for loss in loss_report([answer(*parts)], target)]
 
 
+PHASE: dict[str, Any] = {'provider_details': {'phase': 'commentary'}}
 BOTH = think('Sum', 'Raw')
 SEVERAL: list[tuple[str, tuple[Any, ...], list[str]]] = [
     ('portable', (BOTH,), ['messages[0].parts[0]: a summary beside the reasoning itself']),
@@ -70,6 +73,13 @@ SEVERAL: list[tuple[str, tuple[Any, ...], list[str]]] = [
     ('portable', (CALLED, m.TextPart('x')), ['messages[0].parts[1]: that it stands behind a call']),
     ('portable', (m.TextPart('x'), think('y')), ['messages[0].parts[1]: that it stands behind a text']),
     ('openai', (m.TextPart('x'), think('y'), CALLED), []),
+    ('portable', (m.TextPart('x', **PHASE), m.TextPart('y')), []),
+    (
+        'portable',
+        (m.TextPart('no', provider_details={'refusal': True}),),
+        ['messages[0].parts[0]: that it is a refusal: it becomes a text'],
+    ),
+    ('openai', (m.ToolCallPart('f', '{"city":', 'c'),), ['messages[0].parts[0]: arguments that are no JSON object']),
 ]
 
 
@@ -99,7 +109,7 @@ def test_files_that_llama_cpp_refuses(file: Any) -> None:
 def test_what_was_kept_is_named() -> None:
     message = parse_input([{'role': 'user', 'content': [text('a'), {'type': 'input_video'}]}])
     assert [str(loss) for loss in loss_report(message, 'portable')] == [
-        "messages[0]: an item of type 'message', which not every server knows"
+        "messages[0]: what was kept of an item of type 'message', which not every server knows"
     ]
     other = [asked(m.UserPromptPart(['a', m.UploadedFile('f', 'anthropic'), m.CachePoint()]))]
     assert [loss.what for loss in loss_report(other, 'openai')] == [

@@ -96,6 +96,26 @@ async def test_a_call_in_the_text_that_the_server_makes_as_well_is_made_once(siz
     assert (await ask(body)).response == called(ITS_OWN, repairs=TWICE)
 
 
+async def test_a_second_call_of_the_servers_own_is_made() -> None:
+    again = {**NATIVE, 'id': 'call_2'}
+    second = [chunk({'tool_calls': [{**again, 'index': 1}]})]
+    for calls in ([*native(NATIVE), *second], [chunk({'tool_calls': [{**NATIVE, 'index': 0}, {**again, 'index': 1}]})]):
+        asked = await ask(sse(*pieces(HERMES, 9), *calls, CALLED), stream=True)
+        assert asked.response is not None, asked.error
+        assert [part.args for part in asked.response.tool_calls] == [ROME.args] * 2
+    whole = (await ask(completion(f'{HERMES}\n{HERMES}', tool_calls=[NATIVE, again], usage=None))).response
+    assert whole is not None
+    assert [part.tool_call_id for part in whole.tool_calls] == ['call_1', 'call_2']
+
+
+async def test_a_call_without_its_end_in_front_of_another_is_none() -> None:
+    body = completion(XML, tool_calls=[tool_call('search', {'city': 'Oslo'}, 'call_1')], usage=None)
+    asked = await ask(body)
+    assert asked.response is not None
+    assert [part.tool_name for part in asked.response.tool_calls] == ['search']
+    assert asked.response.text == XML
+
+
 async def test_other_calls_are_made_all() -> None:
     paris = tool_call('lookup', {'city': 'Paris'}, 'call_1')
     made = call('{"city": "Paris"}', id_='call_1')

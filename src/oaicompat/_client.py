@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import openai
 from openai import (
     APIStatusError,
     APITimeoutError,
@@ -19,8 +21,6 @@ from openai import (
     OpenAIError,
     Timeout,
 )
-from openai.resources.chat import AsyncCompletions
-from openai.resources.responses import AsyncResponses
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 from typing_extensions import override
@@ -35,10 +35,20 @@ Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes of the JSON body of a request the one to send; the body itself where nothing changes."""
 
 _OPTIONS = ('extra_headers', 'extra_query', 'timeout')  # of the SDK's `create` methods; in no body
-# What the SDK itself reads, and what its method asks for. All else goes as `extra_body`, which it does not walk:
-# that walk is most of the work on a request with a long history, and leaves the body as it is.
-_READ = ('model', 'stream')
-_ASKED: Mapping[object, Mapping[str, Any]] = {AsyncCompletions.create: {'messages': Omit()}, AsyncResponses.create: {}}
+# What makes up most of a body goes as `extra_body`: the SDK walks through all else, which is most of the work on a
+# request with a long history, and leaves these as they are.
+_READ = ('model', 'stream')  # by the SDK itself
+_LONG = ('messages', 'input', 'tools')
+_ASKED = ('messages',)  # of these, what its method asks for
+
+
+def _is_sdks(function: object) -> bool:
+    """Whether a function or method is the SDK's own, and nobody's who may read what it is given."""
+    code = getattr(getattr(function, '__func__', function), '__code__', None)
+    return code is not None and code.co_filename.startswith(_SDK)
+
+
+_SDK = str(Path(openai.__file__).parent)
 
 
 class _Adapted:
@@ -64,18 +74,20 @@ class _Adapted:
         return _Adapted(self._inner.with_options(**options), self._adapt)
 
     async def create(self, **arguments: Any) -> Any:
+        create = self._inner.create
+        client = getattr(self._inner, '_client', None)
+        walks = all(map(_is_sdks, (create, getattr(client, 'post', None), getattr(client, 'request', None))))
         options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
         extra = arguments.pop('extra_body', None) or {}
         body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
         adapted = self._adapt(body) if self._adapt is not None else body
-        asked = _ASKED.get(getattr(self._inner.create, '__func__', None))
-        if asked is None:  # somebody's own, which may read what it is given
-            if adapted is body:
-                return await self._inner.create(**arguments, **options, extra_body=extra or None)
-            asked = {key: adapted[key] for key in ('messages', 'input') if key in adapted}
-        named = {**asked, **{key: adapted[key] for key in _READ if key in adapted}}
+        if adapted is body and not walks:
+            return await create(**arguments, **options, extra_body=extra or None)
+        kept = arguments if adapted is body else {key: arguments[key] for key in _READ if key in arguments}
+        named = {key: value for key, value in kept.items() if key not in _LONG}
         rest = {key: value for key, value in adapted.items() if key not in named or value is not named[key]}
-        return await self._inner.create(**named, **options, extra_body=rest)
+        asked = {key: Omit() if walks else rest.pop(key) for key in _ASKED if key in rest}
+        return await create(**named, **asked, **options, extra_body=rest)
 
 
 def adapting(client: AsyncOpenAI, adapt: Adapt | None) -> AsyncOpenAI:

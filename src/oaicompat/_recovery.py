@@ -134,6 +134,7 @@ class Recovery:
             text = repaired.get(index, ''.join(one['function'].get('arguments') or '' for one in fragments))
             name = fragments[0]['function']['name']
             if (name, as_object(text)) in known:
+                known.remove((name, as_object(text)))  # a second one of the server's own is a call of its own
                 self._repairs.add('tool_call.twice')
             else:
                 told.append({**fragments[0], 'function': {'name': name, 'arguments': text}})
@@ -200,11 +201,11 @@ def recovered(
     """
     if offer.mode == 'off':
         return message
-    cut = _breaks_off(reason)
+    cut = _breaks_off(reason) or bool(message.get('tool_calls'))
     made: list[Mapping[str, Any]] = []
     changed: Json = {}
     said = isinstance(text := message.get(CONTENT), str) and bool(text.strip())
-    thought = not offer.suppresses and (cut or said or bool(message.get('tool_calls')))
+    thought = not offer.suppresses and (cut or said)
     for key in keys:
         if not isinstance(text := message.get(key), str) or not text or (thought and key != CONTENT):
             continue

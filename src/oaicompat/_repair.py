@@ -116,7 +116,7 @@ class ChunkRepair:
 
         `key` is the field that `text` is in; it was plain in the chunk before, too.
         """
-        if self._details.waiting or self._halves or has_half(text) or not text:
+        if self._details.waiting or self._halves or has_half(text) or not text or self._context.alternatives:
             return None
         if self._takes(key, text):
             if self._cut is None:
@@ -144,11 +144,11 @@ class ChunkRepair:
         if len(given) != 1 or self._details.waiting:
             return False
         [(key, value)] = given
-        self.plain = key if type(value) is str and key in SEARCHED else ''
+        self.plain = key if type(value) is str and key in SEARCHED and not self._context.alternatives else ''
         if type(value) is not str:
             if key != 'tool_calls' or type(value) is not list or self._holds or not self._calls.goes_on(value):
                 return False
-            self.plain = key
+            self.plain = '' if self._context.alternatives else key
         elif self._halves or has_half(value) or not self._takes(key, value, chunk):
             return False
         self._envelope, self._chosen = chunk, True

@@ -17,13 +17,13 @@ from collections.abc import (
     Callable,
     Collection,
     Hashable,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from time import monotonic
 from typing import Any, NoReturn, Protocol, Self, cast
 
@@ -48,6 +48,7 @@ from oaicompat._strict import STRICT, Check, repaired_fault
 _AMBIENT = ('organization', 'project', 'admin_api_key', 'webhook_secret')
 
 _QUOTED = 200
+_AT_ONCE = 64
 
 
 def isolate(client: AsyncOpenAI) -> None:
@@ -166,7 +167,8 @@ class RepairedStream(AsyncStream[Any]):
         self._heard = False  # an event, in what was read last
         self._count = 0  # of the values that were checked
         self._events = EventDecoder(repair.repairs)
-        self._shortener = Shortener(repair) if strict is None and isinstance(repair, Shortens) else None
+        may_be = strict is None and isinstance(repair, Shortens) and not stream._client._strict_response_validation
+        self._shortener = Shortener(cast(Shortens, repair)) if may_be else None
         self._decoder = cast(Any, self)
         self._ahead: list[Item] = []
         self._fault: Exception | None = None
@@ -211,7 +213,7 @@ class RepairedStream(AsyncStream[Any]):
     @override
     async def __stream__(self) -> AsyncIterator[Any]:
         async for chunk in self._each():
-            yield self.made(cast(dict[str, Any], chunk))
+            yield self.made(chunk)
 
     async def _each(self) -> AsyncIterator[Item]:
         try:
@@ -246,8 +248,10 @@ class RepairedStream(AsyncStream[Any]):
         finally:
             await self._leave()
 
-    def made(self, chunk: dict[str, Any]) -> Any:
-        """The model of a chunk."""
+    def made(self, chunk: Any) -> Any:
+        """The model of a chunk; a model is one already."""
+        if not isinstance(chunk, dict):
+            return chunk
         return self._make(data=chunk, cast_to=self._cast_to, response=self.response)
 
     @contextmanager
@@ -275,11 +279,8 @@ class RepairedStream(AsyncStream[Any]):
         try:
             async for data in self._bytes():
                 self._heard = False
-                items, fault = _taken(self._items(data))
-                if items:
+                for items in _slices(self._items(data)):
                     yield items
-                if fault is not None:
-                    raise fault
                 heard = self._check_idle(heard, event=self._heard)
                 if self._announced:
                     await self._drain()
@@ -290,20 +291,17 @@ class RepairedStream(AsyncStream[Any]):
             if not self._repair.finished:
                 raise
             self.repairs.add('sse.dropped')
-        items, fault = self._last()
-        if items:
+        for items in self._last():
             yield items
-        if fault is not None:
-            raise fault
         if self._strict is not None:
             self._check_end()
 
-    def _last(self) -> tuple[list[Item], Exception | None]:
+    def _last(self) -> Iterator[list[Item]]:
         """What the end of the stream releases."""
         if not self._seen:
             raise self._nothing()
         self._check_ignored(self._announced)
-        return _taken(self._repair.finish(dropped='sse.dropped' in self.repairs))
+        return _slices(iter(self._repair.finish(dropped='sse.dropped' in self.repairs)))
 
     def _items(self, data: bytes) -> Iterator[Item]:
         """What arrived: chunks, and where it may be short, short; nothing stands for the end."""
@@ -441,14 +439,17 @@ class RepairedStream(AsyncStream[Any]):
         return FailureError(f'{message}; {self._hint}', {'message': message, 'type': 'page'})
 
 
-def _taken(items: Iterable[Item]) -> tuple[list[Item], Exception | None]:
-    """All items, or those in front of an error: what came before it is told before it."""
-    taken: list[Item] = []
-    try:
-        taken.extend(items)
-    except Exception as error:
-        return taken, error
-    return taken, None
+def _slices(items: Iterator[Item]) -> Iterator[list[Item]]:
+    """Items, some at a time, since many may arrive at once; what is in front of an error comes before it."""
+    more = True
+    while more:
+        taken: list[Item] = []
+        try:
+            taken.extend(islice(items, _AT_ONCE))
+        finally:
+            more = len(taken) == _AT_ONCE
+            if taken:
+                yield taken
 
 
 @cache

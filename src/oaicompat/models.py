@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
 from functools import cache, partial
 from itertools import chain
 from types import MappingProxyType
@@ -350,12 +351,13 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
                 yield event
             return
         source = cast(RepairedStream, self._response.source)
-        self._pushed = Source()
+        self._pushed = Source(source.made)
         parents = Stepped(self._pushed, self._parents_events)
         with errors_explained(self._endpoint, repairing=self._repairing, headers=headers_of(source)):
             first = await self._response.peek()
-            async for event in joined(parents, first, source.rest(), self._map_short, source.made):
-                yield event
+            async with aclosing(joined(parents, first, source.rest(), self._map_short)) as events:
+                async for event in events:
+                    yield event
 
     def _may_be_short(self) -> bool:
         settings = self._model_settings or {}

@@ -99,10 +99,10 @@ class Reader:
         beside: list[list[Any]] = []
         for item in items:
             made, kept = self._response_parts(item) if answer else self._request_parts(item)
+            parts += made
             if kept is not None:
                 beside.append([len(parts), kept.item])
                 self.kept.append((item, kept.why))
-            parts += made
         metadata = {KEPT: {'items': beside}} if beside else None
         return ModelResponse(parts, metadata=metadata) if answer else ModelRequest(parts, metadata=metadata)
 

@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from oaicompat._json import as_object
 from oaicompat._toolreturns import element_texts
 from oaicompat.responses._from_items import REFUSAL, kept_items
 
@@ -95,7 +96,8 @@ def _of_response(part: Any, at: int) -> Made:
     if isinstance(part, ThinkingPart):
         return Made(_thought(part), [at])
     if isinstance(part, ToolCallPart):
-        return Made(_call(part), [at])
+        broken = isinstance(part.args, str) and part.args.strip() and as_object(part.args) is None
+        return Made(_call(part), [at], [(at, 'arguments that are no JSON object')] if broken else [])
     if spoken := _spoken(part, 'assistant'):
         return Made(spoken, [at])
     return _nothing(at, f'a {part.part_kind} part')

@@ -25,7 +25,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
 from oaicompat._portable import portable
 from oaicompat.responses._from_items import NOTE, Reader, is_answer
 from oaicompat.responses._to_items import made_of
-from oaicompat.responses.items import Item, Wire, read_item, validated
+from oaicompat.responses.items import Item, ItemReference, UnknownItem, Wire, read_item, validated
 from oaicompat.responses.losses import loss_report
 
 __all__ = ('Style', 'parse_input', 'to_input')
@@ -193,10 +193,12 @@ def _put(value: Any, path: Sequence[Any], new: Any) -> Any:
 
 def _report(items: Sequence[Item], reader: Reader, *, strict: bool) -> None:
     places = {id(item): at for at, item in enumerate(items)}
+    whole = {id(item) for item in items if isinstance(item, UnknownItem | ItemReference)}  # all of it is kept
+    unread = ((at, path) for at, item in enumerate(items) if id(item) not in whole for path in item.unread)
     found = [
         *((places.get(id(item)), f'{why} is no part of a message') for item, why in reader.kept),
         *((places.get(id(item)), f'has no call before it with the id {item.call_id!r}') for item in reader.unpaired),
-        *((at, f'{path} is not read') for at, item in enumerate(items) for path in item.unread if path != f'.{NOTE}'),
+        *((at, f'{path} is not read') for at, path in unread if path != f'.{NOTE}'),
     ]
     told = [f'input[{at}]{"" if what.startswith(".") else " "}{what}' for at, what in found if at is not None]
     if not told:

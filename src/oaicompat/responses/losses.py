@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -102,16 +103,27 @@ def _unportable(made: Made, at: int) -> Iterator[Loss]:
         yield Loss(at, _first(made), 'encrypted reasoning, which not every server takes')
     if item.get('type') == 'reasoning' and item.get('content') and item.get('summary'):
         yield Loss(at, _first(made), 'a summary beside the reasoning itself')
+    refused = [at for at, part in enumerate(_parts_in(item)) if part.get('type') == 'refusal']
+    for index in refused:
+        yield Loss(at, made.parts[index] if made.parts else None, 'that it is a refusal: it becomes a text')
     if item and not made.parts:
-        yield Loss(at, None, f'an item of type {item.get("type") or "message"!r}, which not every server knows')
+        yield Loss(
+            at,
+            None,
+            f'what was kept of an item of type {item.get("type") or "message"!r}, which not every server knows',
+        )
 
 
 def _joined(made: Sequence[Made], at: int) -> Iterator[Loss]:
     """Parts behind the first of their kind, which becomes one with them; and those that come to stand elsewhere."""
-    texts = [part for one in made if is_turn(one.item) and one.item.get('role') for part in one.parts]
+    said = [one for one in made if is_turn(one.item) and one.item.get('role')]
+    texts = [part for one in said for part in one.parts]
+    phases = [
+        [part for one in same for part in one.parts] for _, same in groupby(said, lambda one: one.item.get('phase'))
+    ]
     thoughts = [part for one in made if one.item.get('type') == 'reasoning' for part in one.parts]
     calls = [part for one in made if one.item.get('type') == 'function_call' for part in one.parts]
-    for kind, parts in (('text', texts), ('reasoning', thoughts)):
+    for kind, parts in (*(('text', parts) for parts in phases), ('reasoning', thoughts)):
         for part in parts[1:]:
             yield Loss(at, part, f'that it is a {kind} of its own: all of a turn is one')
     moved = {part: 'a call' for part in texts[:1] + thoughts[:1] if any(call < part for call in calls)}
