@@ -87,6 +87,30 @@ async def test_another_create_gets_its_arguments(
     }
 
 
+async def test_who_wraps_requests_sees_the_whole_body() -> None:
+    """As tracing does."""
+    seen: list[Any] = []
+    for kind in (OpenAIChatModel, OpenAICompatibleModel):
+        async with ScriptedServer(lambda _: Reply.json(completion('Hello'))) as server:
+            client = AsyncOpenAI(api_key='k', base_url=server.base_url)
+            request = client.request
+
+            async def wrapped(cast_to: Any, options: Any, request: Any = request, **more: Any) -> Any:
+                seen.append(options.json_data)
+                return await request(cast_to, options, **more)
+
+            client.request = wrapped  # type: ignore[method-assign]
+            async with client:
+                await kind('m', provider=OpenAIProvider(openai_client=client)).request(HISTORY, None, NOTHING)
+    assert seen[0] == seen[1]
+    assert 'messages' in seen[0]
+
+
+@pytest.mark.parametrize('settings', [{'extra_body': {'model': 'other'}}, {'extra_body': {'messages': []}}])
+async def test_an_extra_body_stands_over_what_is_there(settings: Any) -> None:
+    assert await sent(OpenAICompatibleModel, settings) == await sent(OpenAIChatModel, settings)
+
+
 async def test_what_json_cant_hold_fails_as_in_the_parent() -> None:
     errors = []
     for kind in (OpenAIChatModel, OpenAICompatibleModel):

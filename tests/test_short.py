@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -24,6 +25,7 @@ from oaicompat import OpenAICompatibleModel, models
 from oaicompat._context import Context
 from oaicompat._repair import ChunkRepair
 from oaicompat._response_events import EventRepair
+from oaicompat._sdk import _slices
 from oaicompat._short import Shortener, Shortens, template
 from oaicompat.testing import chunk
 
@@ -219,6 +221,55 @@ async def test_events_in_front_of_an_error_come_first() -> None:
     assert response.text == 'Hello'
     assert error.startswith('ModelServerError')
     assert await both([data]) == ((events, response, error),) * 2
+
+
+async def test_events_of_one_chunk_are_told_one_by_one() -> None:
+    """A part that ends shows what was told so far."""
+    both_ = {'reasoning_content': 'hm', 'tool_calls': [{'index': 0, 'function': {'arguments': ':"x"}'}}]}
+    data = b''.join(map(event, [START, CALL, fragment('{"city"'), chunk(both_), STOP])) + b'data: [DONE]\n\n'
+    short, long = await both([data])
+    assert short == long
+    assert short[0] == (await seen([data], OpenAIChatModel))[0]
+
+
+@pytest.mark.parametrize('words_', [['x', 'y', '<think>', 'hm', '</think>', 'z'], ['x', 'y', 'z', HERMES, 'w']])
+async def test_of_several_answers_none_is_searched(words_: list[str]) -> None:
+    data = b''.join(map(event, [START, *map(text, words_), STOP])) + b'data: [DONE]\n\n'
+    short, long = await both([data], settings={'extra_body': {'n': 2}})
+    assert short == long
+    assert short[1].text == ''.join(words_)
+
+
+async def test_what_arrives_at_once_is_not_read_at_once() -> None:
+    values = [START, *[text('x')] * 500, STOP]
+    items: Any = iter(range(200))
+    assert len(next(_slices(items))) == 64
+    assert next(items) == 64
+    short, long = await both([b''.join(map(event, values)) + b'data: [DONE]\n\n'])
+    assert short == long
+
+
+async def test_an_idle_limit_counts_events_that_are_held() -> None:
+    class Slow(Pieces):
+        @override
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for piece in self._pieces:
+                await asyncio.sleep(0.05)
+                yield piece
+
+    values = [START, *(text(word, 'reasoning_content') for word in ('a', ' <', 'tool', '_ca', 'l', 'x')), STOP]
+
+    async def events(_: Any) -> httpx2.Response:
+        headers = {'content-type': 'text/event-stream'}
+        return httpx2.Response(200, headers=headers, stream=Slow([*map(event, values), b'data: [DONE]\n\n']))
+
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(events))
+    model: Any = OpenAICompatibleModel('m', base_url='http://localhost:1/v1', profile={'compat_idle_timeout': 0.15})
+    model.client._client = http
+    async with http, model.request_stream(HISTORY, None, TOOLS) as streamed:
+        async for _ in streamed:
+            pass
+    assert streamed.get().state == 'complete'
 
 
 async def test_a_stream_that_is_left_is_closed() -> None:
