@@ -102,6 +102,7 @@ def deltas_of(events: list[Any]) -> dict[int, str]:
 
 
 @given(st.sampled_from(SITES), odd_values, st.booleans())
+@example((3, (5, 'type')), 'response.reasoning_summary_part.added', True)
 async def test_any_field_may_be_anything(server: Server, site: Any, odd: Any, stream: bool) -> None:
     n, path = site
     events = replaced(GOOD[n], path, odd)

@@ -13,7 +13,7 @@ from typing import Any
 from typing_extensions import override
 
 from oaicompat._context import Context, IncompleteError
-from oaicompat._envelope import FailureError, Json, failure_in
+from oaicompat._envelope import FailureError, Json, failure_in, text_in
 from oaicompat._response_calls import Calls
 from oaicompat._response_texts import STREAMED, Texts, fold_event, joined_output
 from oaicompat._responses import (
@@ -212,13 +212,15 @@ class EventRepair:
         """A part that opens or ends; what its text adds."""
         kind = event['type']
         type_ = event['part'].get('type')
-        part = event['part'] if isinstance(type_, str) else {**event['part'], 'type': part_type(kind)}
+        odd = not isinstance(type_, str) or ('summary' in kind and type_ == 'refusal')
+        part = {**event['part'], 'type': part_type(kind)} if odd else event['part']
+        if 'summary' in kind and not isinstance(part.get('text'), str):
+            part = {**part, 'text': text_in(part.get('refusal'))}
         part = plain_part(part, self.repairs)
         told, key = PARTS.get(str(part.get('type')), ('', ''))
         text = part.get(key)
         if not told or not isinstance(text, str):
-            fixed = {**part, 'text': ''} if 'summary' in kind and not isinstance(part.get('text'), str) else part
-            return [*self._texts.release(), {**event, 'part': fixed}]
+            return [*self._texts.release(), {**event, 'part': part}]
         if kind.endswith('done'):
             events = self._texts.end(event, told, text)
             return [*events, *self._texts.release(), {**event, 'part': part}]
