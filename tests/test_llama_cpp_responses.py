@@ -12,6 +12,7 @@ from emulated import Json, LlamaCpp, RefusedError
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai import messages as m
 from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from test_item_styles import HISTORIES, called, output, said, thought, user
@@ -81,6 +82,17 @@ async def test_an_agent_with_tools_retries_and_reasoning(url: str, stream: bool)
     assert (reasoning.provider_details or {})['raw_content'] == ['The user asks about Rome.\n']
     assert isinstance(parts[-1], m.TextPart)
     assert parts[-1].content == 'Hello! How can I help you today?'
+
+
+async def test_the_parent_fails_on_streamed_reasoning(url: str) -> None:
+    """Its events have no `content_index`."""
+    model = OpenAIResponsesModel('tiny', provider=OpenAIProvider(base_url=url, api_key='k'))
+    asked: list[m.ModelMessage] = [m.ModelRequest([m.UserPromptPart('Think about Rome.')])]
+    settings: Any = {'temperature': 0, 'max_tokens': 60}
+    with pytest.raises(TypeError, match='NoneType'):
+        async with model.request_stream(asked, settings, ModelRequestParameters()) as streamed:
+            async for _ in streamed:
+                pass
 
 
 @pytest.mark.parametrize('stream', [False, True])
