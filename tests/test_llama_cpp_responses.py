@@ -89,10 +89,14 @@ async def test_the_parent_fails_on_streamed_reasoning(url: str) -> None:
     model = OpenAIResponsesModel('tiny', provider=OpenAIProvider(base_url=url, api_key='k'))
     asked: list[m.ModelMessage] = [m.ModelRequest([m.UserPromptPart('Think about Rome.')])]
     settings: Any = {'temperature': 0, 'max_tokens': 60}
-    with pytest.raises(TypeError, match='NoneType'):
+
+    async def read() -> None:
         async with model.request_stream(asked, settings, ModelRequestParameters()) as streamed:
             async for _ in streamed:
                 pass
+
+    with pytest.raises(TypeError, match='NoneType'):
+        await read()
 
 
 @pytest.mark.parametrize('stream', [False, True])
