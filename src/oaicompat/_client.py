@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
 import openai
@@ -26,6 +27,8 @@ from openai.types.responses import Response
 from typing_extensions import override
 
 from oaicompat._complaints import masked
+from oaicompat._mapped import Sending
+from oaicompat._sdk import sends_content, with_content
 
 _ASKING_TIMEOUT = 10.0
 """Seconds to wait for an answer that takes no inference."""
@@ -39,13 +42,13 @@ _OPTIONS = ('extra_headers', 'extra_query', 'timeout')  # of the SDK's `create` 
 # request with a long history, and leaves these as they are.
 _READ = ('model', 'stream')  # by the SDK itself
 _LONG = ('messages', 'input', 'tools')
-_ASKED = ('messages',)  # of these, what its method asks for
+_ASKED = {'messages'}  # of these, what its method asks for
 
 
-def _is_sdks(function: object) -> bool:
-    """Whether a function or method is the SDK's own, and nobody's who may read what it is given."""
-    code = getattr(getattr(function, '__func__', function), '__code__', None)
-    return code is not None and code.co_filename.startswith(_SDK)
+def _is_sdks(method: object) -> bool:
+    """Whether a method is the SDK's own, and nobody's who reads what it is given; proxies pass for what they hold."""
+    function = method.__func__ if type(method) is MethodType else None
+    return type(function) is FunctionType and function.__code__.co_filename.startswith(_SDK)
 
 
 _SDK = str(Path(openai.__file__).parent)
@@ -57,8 +60,8 @@ class _Adapted:
     Stands for a client, and for the resources that lead from there to `create`.
     """
 
-    def __init__(self, inner: Any, adapt: Adapt | None) -> None:
-        self._inner, self._adapt = inner, adapt
+    def __init__(self, inner: Any, adapt: Adapt | None, sending: Sending | None) -> None:
+        self._inner, self._adapt, self._sending = inner, adapt, sending
 
     @property  # type: ignore[misc]
     @override
@@ -68,31 +71,74 @@ class _Adapted:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
-        return _Adapted(value, self._adapt) if name in ('chat', 'completions', 'responses') else value
+        return self._around(value) if name in ('chat', 'completions', 'responses') else value
 
     def with_options(self, **options: Any) -> Any:
-        return _Adapted(self._inner.with_options(**options), self._adapt)
+        return self._around(self._inner.with_options(**options))
+
+    def _around(self, inner: Any) -> _Adapted:
+        return _Adapted(inner, self._adapt, self._sending)
 
     async def create(self, **arguments: Any) -> Any:
         create = self._inner.create
         client = getattr(self._inner, '_client', None)
         walks = all(map(_is_sdks, (create, getattr(client, 'post', None), getattr(client, 'request', None))))
         options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
+        named = {key: arguments[key] for key in _READ if key in arguments}
         extra = arguments.pop('extra_body', None) or {}
         body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
         adapted = self._adapt(body) if self._adapt is not None else body
+        if walks and (content := self._content(adapted)) is not None:
+            sender = with_content(self._inner, content)
+            return await sender.create(**named, **dict.fromkeys(_ASKED & arguments.keys(), Omit()), **options)
+        if self._sending is not None and adapted is body:
+            given = arguments['messages']
+            arguments = {**arguments, 'messages': self._sending.whole(given)}
+            if body['messages'] is given:  # and not of the `extra_body`
+                body = {**body, 'messages': arguments['messages']}
+            adapted = body
         if adapted is body and not walks:
             return await create(**arguments, **options, extra_body=extra or None)
-        kept = arguments if adapted is body else {key: arguments[key] for key in _READ if key in arguments}
+        kept = arguments if adapted is body else named
         named = {key: value for key, value in kept.items() if key not in _LONG}
         rest = {key: value for key, value in adapted.items() if key not in named or value is not named[key]}
         asked = {key: Omit() if walks else rest.pop(key) for key in _ASKED if key in rest}
         return await create(**named, **asked, **options, extra_body=rest)
 
+    def _content(self, body: Mapping[str, Any]) -> bytes | None:
+        """The JSON of a body, where it can be sent as such and holds nothing that the SDK has to make JSON of."""
+        messages = body.get('messages')
+        if self._sending is None or type(messages) is not list or not sends_content(self._inner):
+            return None
+        try:
+            pieces = self._sending.write(messages, _written)
+            rest = _written({key: value for key, value in body.items() if key != 'messages'})
+        except (TypeError, ValueError, RecursionError):
+            return None  # the SDK says what is wrong with it
+        if not pieces or len(rest) <= _EMPTY:
+            return None
+        pieces[0] = b'{"messages":[' + pieces[0]
+        return b','.join([*pieces[:-1], pieces[-1] + b'],' + rest[1:]])
 
-def adapting(client: AsyncOpenAI, adapt: Adapt | None) -> AsyncOpenAI:
-    """`client`, with every body that its `create` methods send made over by `adapt`, if there is one."""
-    return cast(AsyncOpenAI, _Adapted(client, adapt))
+
+def _written(value: object) -> bytes:
+    return _ENCODER.encode(value).encode()
+
+
+# As the SDK writes bodies.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(',', ':'), allow_nan=False)
+_EMPTY = len('{}')
+
+
+def adapting(client: AsyncOpenAI, adapt: Adapt | None, sending: Sending | None) -> AsyncOpenAI:
+    """`client`, with every body that its `create` methods send made over by `adapt`, if there is one.
+
+    Args:
+        client: The client.
+        adapt: Makes bodies over.
+        sending: What the messages of the request under way were mapped to before.
+    """
+    return cast(AsyncOpenAI, _Adapted(client, adapt, sending))
 
 
 class Asked(NamedTuple):

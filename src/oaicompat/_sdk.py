@@ -22,9 +22,12 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
+from inspect import signature
 from itertools import islice
 from time import monotonic
+from types import MethodType
 from typing import Any, NoReturn, Protocol, Self, cast
 
 from openai import (
@@ -103,6 +106,31 @@ def record_bodies(client: AsyncOpenAI, bodies: list[dict[str, Any]]) -> Iterator
         yield
     finally:
         client._client.event_hooks = hooks
+
+
+def sends_content(resource: Any) -> bool:
+    """Whether a resource sends a body as it is given, and reads nothing of it: Azure's clients look for the model."""
+    client = getattr(resource, '_client', None)
+    kind, post = type(client), getattr(resource, '_post', None)
+    plain = kind is AsyncOpenAI or kind is _isolated(cast(Hashable, AsyncOpenAI))
+    own = type(post) is MethodType and post.__func__ is AsyncOpenAI.post and post.__self__ is client
+    return plain and own and _takes_content()
+
+
+@cache
+def _takes_content() -> bool:
+    return 'content' in signature(AsyncOpenAI.post).parameters
+
+
+def with_content(resource: Any, content: bytes) -> Any:
+    """`resource`, whose next request has `content` for a body, whatever its arguments say; if it `sends_content`."""
+    post, sender = resource._post, copy(resource)
+
+    async def send(path: str, *, body: object, **options: Any) -> Any:
+        return await post(path, content=content, **options)
+
+    sender._post = send
+    return sender
 
 
 class Repair(Protocol):

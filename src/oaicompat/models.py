@@ -8,7 +8,7 @@ list tool returns, and the repair of what comes back. Each override calls `super
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import cache, partial
 from itertools import chain
@@ -44,24 +44,31 @@ from oaicompat._exchange import Exchange
 from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
 from oaicompat._lessons import together
+from oaicompat._mapped import Sending, carries, maps_like
 from oaicompat._mapping import (
     Call,
     Choice,
+    Run,
     errors_explained,
+    may_join,
+    may_run,
     name_repairs,
     parent_profile,
     taken_repairs,
+    whole,
     with_repairs,
     without_faults,
 )
 from oaicompat._open_reasoning import told_openly
 from oaicompat._portable import portable
+from oaicompat._prepared import key_of, prepared
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream
 from oaicompat._short import CALLS
 from oaicompat._stepping import Source, Stepped, joined
 from oaicompat._toolcalls import WHOLE
+from oaicompat._unchanged import Memory
 from oaicompat.discovery import ListedModel, listed_by
 from oaicompat.errors import misuse_explained
 from oaicompat.profile import CompatibleModelProfile, merged_over, pin_of, pinned, shown, split
@@ -120,6 +127,7 @@ class _Compatible(Model[AsyncOpenAI]):
         self._own_client = not isinstance(provider, Provider)
         self._resolved: tuple[int, Mapping[str, Any]] = _UNRESOLVED
         self._news: Mapping[str, Any] = {}
+        self._memory = Memory()
         # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
         initialise = cast(Any, super().__init__)
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
@@ -186,7 +194,16 @@ class _Compatible(Model[AsyncOpenAI]):
     def prepare_messages(
         self, messages: list[ModelMessage], model_request_parameters: ModelRequestParameters | None = None
     ) -> list[ModelMessage]:
-        return super().prepare_messages(settled(messages, self.profile), model_request_parameters)
+        def prepare(history: list[ModelMessage]) -> list[ModelMessage]:
+            return parents(settled(history, self.profile), model_request_parameters)
+
+        parents, key = super().prepare_messages, self._prepares_alike
+        return prepare(messages) if key is None else prepared(messages, self._memory, key, prepare)
+
+    @property
+    def _prepares_alike(self) -> object | None:
+        """Stands for what messages are prepared by; `None` where nothing may be kept of it."""
+        return None
 
     @property
     def client(self) -> AsyncOpenAI:
@@ -195,9 +212,8 @@ class _Compatible(Model[AsyncOpenAI]):
         pin = pin_of(self)
         if pin is None:
             return client
-        return adapting(
-            client, partial(made_over, profile=pin.profile, fired=pin.fired) if adapts(pin.profile) else None
-        )
+        adapt = partial(made_over, profile=pin.profile, fired=pin.fired) if adapts(pin.profile) else None
+        return adapting(client, adapt, pin.sending)
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has; see `oaicompat.list_models`.
@@ -244,8 +260,56 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         kind = {'details': self._reads_details}
         return await self._repaired(create, messages, stream, model_settings, model_request_parameters, **kind)
 
+    @property
+    @override
+    def _prepares_alike(self) -> object | None:
+        return key_of(self, OpenAICompatibleModel, self._memory)
+
+    @property
+    def _sending(self) -> Sending | None:
+        """What was mapped for earlier requests, for the one under way; none where a subclass maps."""
+        pin = pin_of(self)
+        if pin is None:
+            return None
+        if pin.maps is None:
+            pin.maps = maps_like(self, OpenAICompatibleModel)
+            pin.sending = Sending(self._memory, pin.profile, self.system) if pin.maps else None
+        return pin.sending
+
+    @override
+    async def _map_messages(self, messages: Sequence[ModelMessage], *args: Any, **options: Any) -> Any:
+        sending, parents = self._sending, super()._map_messages
+        if sending is None or not may_run(self.profile, options.get('model_settings')):
+            return await parents(messages, *args, **options)
+        sending.joins = may_join(self.profile)
+        made = await parents(sending.shortened(messages, Run), *args, **options)
+        if sending.joins and sending.told_others(cast(Any, made)):
+            sending.joins = False
+            made = await parents(sending.shortened(messages, Run), *args, **options)
+        return made
+
+    @override
+    def _get_instruction_parts(self, messages: Sequence[ModelMessage], *args: Any, **options: Any) -> Any:
+        return super()._get_instruction_parts(whole(messages), *args, **options)
+
     @override
     async def _map_user_message(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
+        sending = self._sending
+        if sending is None:
+            params: Any = None
+        elif type(message) is Run:
+            params = sending.copies(message.wires)
+        else:
+            params = sending.mapped(message, 'made')
+        if params is None:
+            snapshot = sending.snapshot(message) if sending is not None else None
+            params = [param async for param in self._map_anew(message)]
+            if sending is not None:
+                params = sending.kept(message, snapshot, 'made', params)
+        for param in params:
+            yield param
+
+    async def _map_anew(self, message: ModelRequest) -> AsyncIterable[chat.ChatCompletionMessageParam]:
         form = self.profile.get('compat_tool_return', 'auto')
         [message] = cast(list[ModelRequest], settled([message], self.profile))
         if form == 'string':
@@ -290,8 +354,27 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
     @override
     def _map_model_response(self, message: ModelResponse) -> chat.ChatCompletionMessageParam | None:
+        made: chat.ChatCompletionMessageParam | None = self._mapped_once('made', message, self._map_response_anew)
+        return made
+
+    def _map_response_anew(self, message: ModelResponse) -> chat.ChatCompletionMessageParam | None:
         param = super()._map_model_response(message)
         return _details.sent_back(param, message.parts, self.system) if self._reads_details else param
+
+    @override
+    def _map_carried_thinking(self, message: ModelResponse) -> chat.ChatCompletionUserMessageParam | None:
+        parents = super()._map_carried_thinking
+        made: chat.ChatCompletionUserMessageParam | None
+        made = self._mapped_once('carried', message, parents) if carries(message) else parents(message)
+        return made
+
+    def _mapped_once(self, kind: str, message: ModelResponse, anew: Callable[[ModelResponse], Any]) -> Any:
+        if (sending := self._sending) is None:
+            return anew(message)
+        if (params := sending.mapped(message, kind)) is None:
+            snapshot, param = sending.snapshot(message), anew(message)
+            params = sending.kept(message, snapshot, kind, [] if param is None else [param])
+        return params[0] if params else None
 
     @override
     def _map_finish_reason(self, key: Any) -> FinishReason | None:

@@ -17,6 +17,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
+from oaicompat._mapped import Sending
 from oaicompat._schemas import REWRITES
 from oaicompat._toolreturns import FORMS, ToolReturnForm
 
@@ -356,12 +357,16 @@ class Pin:
         profile: The profile that it is made with.
         fired: Names of the adaptations that changed it.
         response: The newest HTTP response to it, if the client lets us see it.
+        maps: Whether the model maps its messages as we do, once that is known.
+        sending: What they were mapped to before, if it does.
     """
 
     model: object
     profile: Mapping[str, Any]
     fired: set[str] = field(default_factory=set)
     response: Any = None
+    maps: bool | None = None
+    sending: Sending | None = None
 
 
 _PINNED: ContextVar[Pin | None] = ContextVar('oaicompat_pinned', default=None)
