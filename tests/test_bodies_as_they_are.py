@@ -47,8 +47,10 @@ async def test_the_body_is_the_parents_and_was_not_walked_through(monkeypatch: p
         return await walk(data, **options)
 
     monkeypatch.setattr(_transform, '_async_transform_recursive', seen)
+    assert await sent(OpenAIChatModel) == theirs
+    assert 'Hi' in repr(walked)
+    walked.clear()
     assert await sent(OpenAICompatibleModel) == theirs
-    assert walked
     assert 'Hi' not in repr(walked)
     assert 'Rome' not in repr(walked)
 

@@ -25,7 +25,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from typing_extensions import override
 
-from oaicompat import OpenAICompatibleModel, _mapped, _prepared, _unchanged
+from oaicompat import OpenAICompatibleModel, _mapped, _prepared, _unchanged, models
 from oaicompat._mapping import reads_only
 from oaicompat._unchanged import Memory
 from oaicompat.testing import completion
@@ -41,6 +41,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for room in (_unchanged, _mapped):
         monkeypatch.setattr(room, 'LENGTH', 4)
     monkeypatch.setattr(_prepared, '_LEAST', 2)
+    monkeypatch.setattr(models, 'FEW', 2)
 
 
 def asking(kind: Callable[..., Any], **options: Any) -> tuple[Any, list[Any]]:
@@ -257,6 +258,14 @@ async def test_settings(settings: Any) -> None:
     history += [m.ModelResponse([m.TextPart('Fine.')]), m.ModelRequest([m.UserPromptPart([m.CachePoint(), 'More'])])]
     for _ in range(3):
         await assert_alike(pair, history, INSTRUCTED, settings)
+
+
+@pytest.mark.parametrize('empty', [m.ModelRequest([]), m.ModelResponse([])], ids=['requests', 'responses'])
+async def test_messages_that_say_nothing(empty: Any) -> None:
+    history = conversation(2)
+    history[5:5] = [copy.copy(empty) for _ in range(12)]
+    pair = await settled_pair(history)
+    await assert_alike(pair, [*history, *MORE])
 
 
 async def test_a_cache_point_reaches_into_what_others_stand_for() -> None:

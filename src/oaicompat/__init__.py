@@ -1,15 +1,22 @@
-"""Every OpenAI-compatible server, working in pydantic-ai as well as OpenAI itself does."""
+"""Every OpenAI-compatible server, working in pydantic-ai as well as OpenAI itself does.
+
+A name is imported when it is first asked for: `import oaicompat` by itself costs next to nothing.
+"""
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from oaicompat.discovery import ListedModel, list_models
-from oaicompat.errors import is_retryable
-from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel
-from oaicompat.profile import CompatibleModelProfile
-from oaicompat.routing import infer_model
-from oaicompat.servers import Server, register_server
+if _TYPE_CHECKING:
+    from oaicompat.discovery import ListedModel, list_models
+    from oaicompat.errors import is_retryable
+    from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel
+    from oaicompat.profile import CompatibleModelProfile
+    from oaicompat.routing import infer_model
+    from oaicompat.servers import Server, register_server
+
+    __version__: str
 
 __all__ = [
     'CompatibleModelProfile',
@@ -23,4 +30,39 @@ __all__ = [
     'register_server',
 ]
 
-__version__ = _version('oaicompat')
+_ROOMS = {
+    'CompatibleModelProfile': 'profile',
+    'ListedModel': 'discovery',
+    'OpenAICompatibleModel': 'models',
+    'OpenAICompatibleResponsesModel': 'models',
+    'Server': 'servers',
+    'infer_model': 'routing',
+    'is_retryable': 'errors',
+    'list_models': 'discovery',
+    'register_server': 'servers',
+}
+
+
+if not _TYPE_CHECKING:  # a type checker would take any name for one
+
+    def __getattr__(name: str) -> object:
+        if name == '__version__':
+            from importlib.metadata import version  # takes longer than all else here
+
+            value: object = version('oaicompat')
+        elif name in _ROOMS:
+            value = getattr(_import_module(f'oaicompat.{_ROOMS[name]}'), name)
+        elif name in _SUBMODULES:
+            return _import_module(f'oaicompat.{name}')
+        else:
+            raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+        globals()[name] = value
+        return value
+
+
+# They were there after `import oaicompat` before names were imported one by one.
+_SUBMODULES = frozenset(('discovery', 'errors', 'models', 'profile', 'repairs', 'routing', 'servers'))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, '__version__'})

@@ -27,7 +27,15 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models import ModelRequestParameters
 
-from oaicompat._client import as_completion, as_response, as_stream, error_body, is_connecting, request_timeout
+from oaicompat._client import (
+    as_completion,
+    as_response,
+    as_stream,
+    error_body,
+    is_connecting,
+    request_timeout,
+    typed_completion,
+)
 from oaicompat._completion import completion_in, fold, repair_completion
 from oaicompat._context import Context, IncompleteError
 from oaicompat._endpoint import Endpoint, Profile
@@ -165,7 +173,7 @@ class Answer:
             return repaired
         if came is None or isinstance(came, list | int | float):
             came = json.dumps(came, default=lambda value: value.model_dump(exclude_unset=True, warnings=False))
-        return self._completion(came) if isinstance(came, ChatCompletion | Response | str) else came
+        return self._completion(came) if isinstance(came, dict | ChatCompletion | Response | str) else came
 
     def _is_rejected(self, error: ModelAPIError) -> bool:
         """Whether the error holds what the model wrote, and a call in it."""
@@ -187,7 +195,7 @@ class Answer:
         if self._strict and (fault := self._deviation(wire, body, repairs)) is not None:
             raise explained(ModelAPIError(self.endpoint.model, f'{STRICT}{fault}'), self.endpoint)
         if fixed is body and not repairs and not self.adapted and not isinstance(came, str):
-            return came
+            return typed_completion(came) if isinstance(came, dict) else came
         self._log(repairs)
         made = as_response if self.responses else as_completion
         return made({**fixed, CARRIED: sorted(repairs | self.adapted)})

@@ -9,12 +9,12 @@ written, entities too: the templates escape nothing, so `&amp;` was meant. Pure.
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from oaicompat._json import dumped
+from oaicompat._patterns import lazy
 from oaicompat._reading import Disproved, Reader, Steps, unquoted
 
 
@@ -349,7 +349,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 _CONSTANTS = {'true': True, 'false': False, 'null': None}
-_DOTTED = re.compile(r'[\w.]+')
+_DOTTED = lazy(r'[\w.]+')
 
 
 def python_list(r: Reader) -> Steps[list[Raw]]:

@@ -24,11 +24,12 @@ from openai import (
 )
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
+from pydantic import ValidationError
 from typing_extensions import override
 
 from oaicompat._complaints import masked
 from oaicompat._mapped import Sending
-from oaicompat._sdk import sends_content, with_content
+from oaicompat._sdk import post_content, sends_content
 
 _ASKING_TIMEOUT = 10.0
 """Seconds to wait for an answer that takes no inference."""
@@ -60,8 +61,8 @@ class _Adapted:
     Stands for a client, and for the resources that lead from there to `create`.
     """
 
-    def __init__(self, inner: Any, adapt: Adapt | None, sending: Sending | None) -> None:
-        self._inner, self._adapt, self._sending = inner, adapt, sending
+    def __init__(self, inner: Any, adapt: Adapt | None, sending: Sending | None, raw: bool) -> None:
+        self._inner, self._adapt, self._sending, self._raw = inner, adapt, sending, raw
 
     @property  # type: ignore[misc]
     @override
@@ -77,7 +78,7 @@ class _Adapted:
         return self._around(self._inner.with_options(**options))
 
     def _around(self, inner: Any) -> _Adapted:
-        return _Adapted(inner, self._adapt, self._sending)
+        return _Adapted(inner, self._adapt, self._sending, self._raw)
 
     async def create(self, **arguments: Any) -> Any:
         create = self._inner.create
@@ -89,8 +90,7 @@ class _Adapted:
         body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
         adapted = self._adapt(body) if self._adapt is not None else body
         if walks and (content := self._content(adapted)) is not None:
-            sender = with_content(self._inner, content)
-            return await sender.create(**named, **dict.fromkeys(_ASKED & arguments.keys(), Omit()), **options)
+            return await post_content(self._inner, content, self._raw, {**named, **options})
         if self._sending is not None and adapted is body:
             given = arguments['messages']
             arguments = {**arguments, 'messages': self._sending.whole(given)}
@@ -108,9 +108,11 @@ class _Adapted:
     def _content(self, body: Mapping[str, Any]) -> bytes | None:
         """The JSON of a body, where it can be sent as such and holds nothing that the SDK has to make JSON of."""
         messages = body.get('messages')
-        if self._sending is None or type(messages) is not list or not sends_content(self._inner):
+        if type(messages) is not list or not sends_content(self._inner):
             return None
         try:
+            if self._sending is None:
+                return _written(body)
             pieces = self._sending.write(messages, _written)
             rest = _written({key: value for key, value in body.items() if key != 'messages'})
         except (TypeError, ValueError, RecursionError):
@@ -130,15 +132,16 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(',', ':'), allow_nan
 _EMPTY = len('{}')
 
 
-def adapting(client: AsyncOpenAI, adapt: Adapt | None, sending: Sending | None) -> AsyncOpenAI:
+def adapting(client: AsyncOpenAI, adapt: Adapt | None, sending: Sending | None, *, raw: bool) -> AsyncOpenAI:
     """`client`, with every body that its `create` methods send made over by `adapt`, if there is one.
 
     Args:
         client: The client.
         adapt: Makes bodies over.
         sending: What the messages of the request under way were mapped to before.
+        raw: Whether an answer may be given as its JSON value.
     """
-    return cast(AsyncOpenAI, _Adapted(client, adapt, sending))
+    return cast(AsyncOpenAI, _Adapted(client, adapt, sending, raw))
 
 
 class Asked(NamedTuple):
@@ -202,6 +205,14 @@ def as_stream(body: Mapping[str, Any], error: BaseException | None, client: Asyn
 def as_completion(body: Mapping[str, Any]) -> ChatCompletion:
     """`body` as the SDK makes a completion of a response, without validation."""
     return ChatCompletion.construct(**body)
+
+
+def typed_completion(body: Mapping[str, Any]) -> ChatCompletion:
+    """`body` as a completion, by validation where it passes, which is faster and makes the same of it."""
+    try:
+        return ChatCompletion.model_validate(body)
+    except ValidationError:
+        return as_completion(body)
 
 
 def as_response(body: Mapping[str, Any]) -> Response:

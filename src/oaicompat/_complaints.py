@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
+from oaicompat._patterns import lazy
+
 # Keys without their `_` and `-`, and in lower case; what stands under the first ones is likelier to be the words.
 _TEXT_KEYS = (
     'message', 'msg', 'detail', 'error', 'errors', 'errordescription', 'description', 'reason', 'title', 'details',
@@ -39,7 +41,7 @@ def complaints(body: object) -> Iterator[str]:
     yield from _texts(body, 0)
 
 
-_TOKEN = re.compile(r'(?i:bearer) (?=[^\s\d]{0,200}\d)[\w.~+/=-]{8,}|(?<![\w-])(?:sk|gsk|xai|hf|nvapi)[-_][\w-]{8,}')
+_TOKEN = lazy(r'(?i:bearer) (?=[^\s\d]{0,200}\d)[\w.~+/=-]{8,}|(?<![\w-])(?:sk|gsk|xai|hf|nvapi)[-_][\w-]{8,}')
 
 
 def masked(text: str, secrets: Iterable[str] = ()) -> str:
@@ -144,7 +146,7 @@ def _steps(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-_POINTER = re.compile(r'#?/(?!chat|v1|responses|api)')
+_POINTER = lazy(r'#?/(?!chat|v1|responses|api)')
 
 
 class Code(NamedTuple):
@@ -182,19 +184,19 @@ def codes(body: object, depth: int = 0) -> Iterator[Code]:
             yield from codes(value, depth + 1)
 
 
-_CODE = re.compile(r'[\w.:-]{1,80}')
+_CODE = lazy(r'[\w.:-]{1,80}')
 
 
 # pydantic's text for people: the field on a line of its own, indented what is wrong with it.
-_PYDANTIC = re.compile(r'^(?P<place>[\w.\[\]-]+)\n[ \t]+(?P<said>[^\n]+?) \[type=(?P<type>\w+)', re.MULTILINE)
+_PYDANTIC = lazy(r'^(?P<place>[\w.\[\]-]+)\n[ \t]+(?P<said>[^\n]+?) \[type=(?P<type>\w+)', re.MULTILINE)
 
 
 # The same, with each fault as Python writes it: "1 validation error:" and a line for each.
-_LITERALS = re.compile(r'^\d+ validation errors?\b[^\n]*\n((?:\s*\{.*\}\s*(?:\n|$))+)', re.DOTALL)
+_LITERALS = lazy(r'^\d+ validation errors?\b[^\n]*\n((?:\s*\{.*\}\s*(?:\n|$))+)', re.DOTALL)
 
 
-_PAGE = re.compile(r'\s*<(?:!doctype|html|head|body|\?xml|h1|center)\b', re.IGNORECASE)
-_TAGS = re.compile(r'<!--|-->|<[^<>]{0,300}>|\s+')
+_PAGE = lazy(r'\s*<(?:!doctype|html|head|body|\?xml|h1|center)\b', re.IGNORECASE)
+_TAGS = lazy(r'<!--|-->|<[^<>]{0,300}>|\s+')
 
 
 def _of_text(text: str) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +20,13 @@ from oaicompat import _templates, _urls
 from oaicompat._client import body_of, post_json
 from oaicompat._lessons import Lesson, guesses, lessons
 from oaicompat._memory import MEMORY
+from oaicompat._patterns import lazy
 from oaicompat._sdk import sent_body
 
 logger = logging.getLogger('oaicompat')
 
 LLAMA_CPP = 'llama.cpp'
-_LLAMA_CPP_BUILD = re.compile(r'^b\d+-[0-9a-f]{4,}')
+_LLAMA_CPP_BUILD = lazy(r'^b\d+-[0-9a-f]{4,}')
 _ASKING: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = WeakKeyDictionary()
 
 Profile = Mapping[str, Any]

@@ -15,6 +15,7 @@ from typing import Any
 
 from oaicompat._details import FIELD as DETAILS
 from oaicompat._json import has_half, joined_halves
+from oaicompat._patterns import lazy
 
 Json = dict[str, Any]
 
@@ -94,7 +95,7 @@ _STATUSES: Mapping[str, int] = {
     'api_error': 500, 'InternalServerError': 500, 'INTERNAL': 500, 'UNAVAILABLE': 503, 'overloaded_error': 529,
 }  # fmt: skip
 
-_NOT_FOUND = re.compile(r'^not found\W*$|^model\b.{0,200}\bnot found\b', re.IGNORECASE)  # FastAPI; Ollama
+_NOT_FOUND = lazy(r'^not found\W*$|^model\b.{0,200}\bnot found\b', re.IGNORECASE)  # FastAPI; Ollama
 
 _WORDS = ('message', 'msg', 'detail', 'error_msg', 'error_message', 'status_msg', 'error')
 
@@ -338,6 +339,8 @@ def _plain_count(key: str, value: object) -> Any:
 
 
 def _counted(value: object) -> int | None:
+    if type(value) is int and value >= 0:
+        return value
     if isinstance(value, str) and re.fullmatch(r'\d{1,18}(\.\d+)?', value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:

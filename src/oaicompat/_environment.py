@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pydantic import SecretStr
 from pydantic_ai.exceptions import UserError
 
-_VARIABLE = re.compile(r'\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}')
+from oaicompat._patterns import lazy
+
+_VARIABLE = lazy(r'\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}')
 
 
 def expanded(values: Mapping[str, SecretStr], what: str) -> dict[str, str]:

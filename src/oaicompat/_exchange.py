@@ -86,6 +86,7 @@ class Exchange:
         always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'
         streamed = stream or (always and not self.responses)
         with pinned(self.model, profile, names) as pin:
+            pin.raw = not streamed and not self.responses and profile.get('compat_repair', 'on') == 'on'
             answer = Answer(
                 self.endpoint,
                 pin,

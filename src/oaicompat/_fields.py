@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oaicompat._patterns import lazy
 from oaicompat._shapes import has_field
 from oaicompat._words import BAD, BAD_ABROAD, BAD_BEFORE_FIELD, BAD_BEHIND_FIELD, DONE, FIELD, FIELD_ABROAD, IS_BAD
 
@@ -17,7 +18,7 @@ _NAME = rf'[\\"\'`\u201c\u2018\u300c]*(?P<name>{_LETTERS})[\\"\'`\u201d\u2019\u3
 _OTHER = _NAME.replace('name', 'other')
 _CHOICE = _NAME.replace(_LETTERS, 'reasoning_?effort|verbosity')
 _PATTERNS = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    lazy(pattern, re.IGNORECASE)
     for pattern in (
         # pydantic, in JSON or in its text, and other validators: the field in front
         (
@@ -74,13 +75,13 @@ _SAID = frozenset({
 })  # fmt: skip
 _SCHEMAS = frozenset({'parameters', 'input_schema', 'schema', 'json_schema', 'definition', 'grammar'})
 _HOLDERS = frozenset({'messages', 'input', 'tools', 'functions', 'response_format', 'text'})
-_CAMEL = re.compile(r'(?<=[a-z0-9])(?=[A-Z])')
-_STEP = re.compile(r'[.\[\]]+')
-_UNION_STEP = re.compile(r'^(?:\d+|assistant|user|system|tool|developer|function-.*|typed-dict|body)$')
+_CAMEL = lazy(r'(?<=[a-z0-9])(?=[A-Z])')
+_STEP = lazy(r'[.\[\]]+')
+_UNION_STEP = lazy(r'^(?:\d+|assistant|user|system|tool|developer|function-.*|typed-dict|body)$')
 
 
 # What a value may be is the caller's to know.
-_VALUE = re.compile(
+_VALUE = lazy(
     r'between|\brange\b|at most|at least|less than|greater than|maximum|minimum|too (?:large|small|long)|[<>]='
     rf'|out of bounds|must not (?!have additional|be {DONE})|valid (?:number|integer|string|boolean|list|dict)'
     r'|(?:must|should|allowed to|supposed to) (?:not )?be (?:an? |in |non|positive|negative|greater|true|false)'
@@ -140,7 +141,7 @@ def _named(complaint: str) -> Iterator[str]:
 
 # Fields whose names are words: of a user or a shop, too, it is said that they are unknown or not allowed.
 _WORDS = frozenset({'user', 'users', 'name', 'store', 'stop', 'text', 'input', 'n', 'plan'})
-_BEHIND_WORD = re.compile(rf'\W{{0,2}} ?(?:{FIELD}|{FIELD_ABROAD})', re.IGNORECASE)
+_BEHIND_WORD = lazy(rf'\W{{0,2}} ?(?:{FIELD}|{FIELD_ABROAD})', re.IGNORECASE)
 
 
 def _is_prose(line: str, found: re.Match[str]) -> bool:
@@ -158,13 +159,13 @@ _MARKS = frozenset('\'"`:\uff1a\u2018\u201c\u300c/[')
 
 # Several at once: LiteLLM says a list of Python's, others a row of names.
 _LISTS = (
-    re.compile(
+    lazy(
         r'(?P<names>[`\'"]?\b\w{1,40}[`\'"]?(?:(?:, and |, | and | or )[`\'"]?\w{1,40}[`\'"]?){1,9}) (?:are|is) '
         rf'(?:{BAD}|both {BAD})',
         re.IGNORECASE,
     ),
-    re.compile(r'not support parameters?: (?P<names>[\[{].*?[\]}])', re.IGNORECASE),
-    re.compile(
+    lazy(r'not support parameters?: (?P<names>[\[{].*?[\]}])', re.IGNORECASE),
+    lazy(
         r'(?:unknown|unsupported|unrecogni[sz]ed|following) (?:request )?(?:argument|parameter|param|field)(?:s|\(s\))'
         r'(?: supplied| (?:are|is) not supported)?: (?P<names>[\w`\'", ]+)',
         re.IGNORECASE,

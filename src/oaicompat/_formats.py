@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from oaicompat._patterns import lazy
+
 Function = Mapping[str, Any]
 
 
@@ -166,24 +168,24 @@ _LLAMA_CPP = f'{_GITHUB}ggml-org/llama.cpp/blob/master/models/templates/'
 # The first that matches counts.
 FAMILIES: tuple[Family, ...] = (
     # Tunes that are named after what they were tuned from, too.
-    Family(re.compile(r'hermes|distill'), HERMES, f'{_VLLM}tool_chat_template_hermes.jinja'),
-    Family(re.compile(r'qwen-?3-?coder'), QWEN_XML, f'{_VLLM}tool_chat_template_qwen3coder.jinja'),
-    Family(re.compile(r'qwen-?3\.[5-9]'), QWEN_XML, f'{_GITHUB}mattn/tensai/pull/175'),
+    Family(lazy(r'hermes|distill'), HERMES, f'{_VLLM}tool_chat_template_hermes.jinja'),
+    Family(lazy(r'qwen-?3-?coder'), QWEN_XML, f'{_VLLM}tool_chat_template_qwen3coder.jinja'),
+    Family(lazy(r'qwen-?3\.[5-9]'), QWEN_XML, f'{_GITHUB}mattn/tensai/pull/175'),
     Family(
-        re.compile(r'nemotron-?3'),
+        lazy(r'nemotron-?3'),
         QWEN_XML,
         'https://kenrollins.github.io/gemma-forge/journal/gotchas/nemotron-tool-parser/',
     ),
-    Family(re.compile(r'glm-?(?:4\.[5-9]|[5-9])'), GLM, f'{_LLAMA_CPP}GLM-4.6.jinja'),
-    Family(re.compile(r'minimax-?m2'), MINIMAX, f'{_LLAMA_CPP}unsloth-MiniMax-M2.jinja'),
+    Family(lazy(r'glm-?(?:4\.[5-9]|[5-9])'), GLM, f'{_LLAMA_CPP}GLM-4.6.jinja'),
+    Family(lazy(r'minimax-?m2'), MINIMAX, f'{_LLAMA_CPP}unsloth-MiniMax-M2.jinja'),
     Family(
-        re.compile(r'llama-?v?3[._p-][1-3](?!\d)'),  # 3.1, or as some hosts write it: v3p1, 3-1, 3_1
+        lazy(r'llama-?v?3[._p-][1-3](?!\d)'),  # 3.1, or as some hosts write it: v3p1, 3-1, 3_1
         BARE_JSON,
         f'{_VLLM}tool_chat_template_llama3.1_json.jinja',
     ),
-    Family(re.compile(r'llama-?v?4'), BARE_JSON, f'{_VLLM}tool_chat_template_llama4_json.jinja'),
+    Family(lazy(r'llama-?v?4'), BARE_JSON, f'{_VLLM}tool_chat_template_llama4_json.jinja'),
     Family(
-        re.compile(r'(?<!function)gemma-?3'),
+        lazy(r'(?<!function)gemma-?3'),
         BARE_JSON,
         'https://ai.google.dev/gemma/docs/capabilities/function-calling',
     ),

@@ -6,7 +6,6 @@ beginning of another. Pure.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from oaicompat._callparsers import (
@@ -26,6 +25,7 @@ from oaicompat._callparsers import (
     whole,
 )
 from oaicompat._json import dumped
+from oaicompat._patterns import lazy
 from oaicompat._reading import Disproved, Reader, Steps
 
 
@@ -61,7 +61,7 @@ def _mistral(r: Reader, _: str) -> Steps[list[Raw]]:
     return found
 
 
-_ID = re.compile(r'[\w.-]+')
+_ID = lazy(r'[\w.-]+')
 
 
 def _kimi(r: Reader, marker: str) -> Steps[list[Raw]]:
@@ -177,7 +177,7 @@ def _gemma_string(r: Reader, quote: str) -> Steps[str]:
     return dumped((yield from r.until(quote)))
 
 
-_GEMMA = re.compile(r'[{}\[\]<"]')
+_GEMMA = lazy(r'[{}\[\]<"]')
 
 
 _CALL = '{"name": "get_weather", "arguments": {"city": "Rome"}}'

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
+from oaicompat._patterns import lazy
 from oaicompat._toolreturns import element_texts, is_list_return, listed, settle_part
 
 Return = ToolReturnPart[Any]
@@ -116,7 +116,7 @@ def alnum9(id_: str) -> str:
 
 _CALLS = ('tool-call', 'tool-return', 'retry-prompt')
 _LENGTH = 9
-_ALNUM9 = re.compile(r'[a-zA-Z0-9]{9}')
+_ALNUM9 = lazy(r'[a-zA-Z0-9]{9}')
 _DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 

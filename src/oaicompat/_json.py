@@ -15,6 +15,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from oaicompat._patterns import lazy
+
 Object = dict[str, Any]
 
 
@@ -259,22 +261,22 @@ _REPAIRS: tuple[Callable[[str], str | None], ...] = (
 )
 
 _MARKER = r'<[^<>{}"\s][^<>{}"]{0,80}>|\[/?[A-Z_]{3,40}\]'
-_JUNK = re.compile(rf'(?:\s|\}}|{_MARKER}|```)*+')
-_FRONT = re.compile(rf'(?:\s|{_MARKER}|```\w*|json(?=\s*\{{))*+')
-_BACK = re.compile(rf'(?:\s|{_MARKER}|```)*+')
+_JUNK = lazy(rf'(?:\s|\}}|{_MARKER}|```)*+')
+_FRONT = lazy(rf'(?:\s|{_MARKER}|```\w*|json(?=\s*\{{))*+')
+_BACK = lazy(rf'(?:\s|{_MARKER}|```)*+')
 # The last string may lack its end: were it none, each quote in it would be tried as the start of one.
-_STRING = re.compile(r"""("(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))""", re.DOTALL)
-_OPEN = re.compile(r""""(?:[^"\\]|\\.)*+\\?|'(?:[^'\\]|\\.)*+\\?""", re.DOTALL)
-_BARE_KEY = re.compile(r'([{,]\s*)([A-Za-z_$][\w$-]*)\s*:')
-_OUTSIDE = re.compile(r',(\s*[}\]])|(?<![\w"])(?:True|False|None)(?![\w"])')
+_STRING = lazy(r"""("(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))""", re.DOTALL)
+_OPEN = lazy(r""""(?:[^"\\]|\\.)*+\\?|'(?:[^'\\]|\\.)*+\\?""", re.DOTALL)
+_BARE_KEY = lazy(r'([{,]\s*)([A-Za-z_$][\w$-]*)\s*:')
+_OUTSIDE = lazy(r',(\s*[}\]])|(?<![\w"])(?:True|False|None)(?![\w"])')
 _LITERALS = {'True': 'true', 'False': 'false', 'None': 'null'}
-_ESCAPE = re.compile(r'\\.|"', re.DOTALL)
+_ESCAPE = lazy(r'\\.|"', re.DOTALL)
 _DEEPEST_SENT = 200  # deeper than that nothing is written, and much deeper Python can't follow
-_HUGE = re.compile(r'\d(?<!\d\d)(?:\d{308}|\d*+[eE]\+?\d{3})')  # a digit first: that is found fast
-_CUT_MARKER = re.compile(r'`{0,2}|<[^<>{}"]*|\[/?[A-Z_]*')
-_EMPTY = re.compile(r'\s*\{\s*\}\s*(?=\{)')
-_CUT_TOKEN = re.compile(r't|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-|-?I(?:n(?:f(?:i(?:n(?:i(?:t)?)?)?)?)?)?|\.|[eE][+-]?')
-_HALF = re.compile('[\ud800-\udfff]')
+_HUGE = lazy(r'\d(?<!\d\d)(?:\d{308}|\d*+[eE]\+?\d{3})')  # a digit first: that is found fast
+_CUT_MARKER = lazy(r'`{0,2}|<[^<>{}"]*|\[/?[A-Z_]*')
+_EMPTY = lazy(r'\s*\{\s*\}\s*(?=\{)')
+_CUT_TOKEN = lazy(r't|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-|-?I(?:n(?:f(?:i(?:n(?:i(?:t)?)?)?)?)?)?|\.|[eE][+-]?')
+_HALF = lazy('[\ud800-\udfff]')
 
 
 def _without_wrapping(text: str) -> str:

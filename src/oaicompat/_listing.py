@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from oaicompat import _urls
 from oaicompat._envelope import failure_in
+from oaicompat._patterns import lazy
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ _WINDOWS: Mapping[tuple[str | int, ...], str] = {
 }  # fmt: skip
 """Where an item tells its context window, with who says so; the first that holds a number counts."""
 
-_NUMBER = re.compile(r'\s*(\d{1,10})(?:\.0*)?\s*', re.ASCII)
+_NUMBER = lazy(r'\s*(\d{1,10})(?:\.0*)?\s*', re.ASCII)
 _MOST = 10**9  # Some say "no limit" with a number that no model has.
 
 
@@ -253,7 +254,7 @@ def says_unknown_model(texts: Iterable[str], *, status: int, model: str) -> bool
 
 
 _NOT_FOUND, _BAD_REQUEST = 404, 400
-_UNKNOWN = re.compile(
+_UNKNOWN = lazy(
     r'(?:unknown|invalid|no such|unsupported) model\b|not a (?:valid|known) model'
     r"|\bmodel\b.{0,120}?(?:(?:\bnot|n't) (?:be )?(?:found|exist|available|served|loaded|valid)\b|\bunknown\b)",
     re.DOTALL,

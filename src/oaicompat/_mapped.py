@@ -113,7 +113,7 @@ class Sending:
                 if (known := _wires(snapshot.uses.get(self._key))) is None:
                     return None
                 wires.extend(known)
-            if not all(wire.json is not None and _is_quiet(wire.param) for wire in wires):
+            if not wires or not all(wire.json is not None and _is_quiet(wire.param) for wire in wires):
                 return None
             joined = Joined(wires)
             chunk.uses = {**({} if len(chunk.uses) >= _USES else chunk.uses), self._key: joined}

@@ -93,6 +93,10 @@ def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str
         answer.provider_details = {**(answer.provider_details or {}), REPAIRS: names}
 
 
+FEW = 16
+"""Histories with fewer messages are mapped anew each time."""
+
+
 class Run(ModelRequest):
     """Messages at the start of a history that are mapped already, as one: the parent maps each by itself."""
 

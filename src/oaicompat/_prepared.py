@@ -95,6 +95,8 @@ def prepared(messages: Messages, memory: Memory, key: object, prepare: Callable[
         key: Under which key.
         prepare: The parent's method, for this request.
     """
+    if len(messages) <= _LEAST:
+        return prepare(messages)
     end = _end_of_run(messages, memory, key)
     if end:
         short = [messages[0], *messages[end:]]

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+from oaicompat._patterns import lazy
+
 
 class Place:
     """What stands in front of a marker: the state that the text so far leaves."""
@@ -114,14 +116,14 @@ class Place:
 
 
 _HEAD, _TAIL = 200, 60
-_TICKS = re.compile('`+')
-_FENCE = re.compile(r'(?:\s|[-*+>]\s|\d+[.)]\s)*(`{3,}|~{3,})')
+_TICKS = lazy('`+')
+_FENCE = lazy(r'(?:\s|[-*+>]\s|\d+[.)]\s)*(`{3,}|~{3,})')
 _QUOTES = ('"', "'", '`', '\u2018', '\u201a', '\u201c', '\u201e', '\xab', '\u2039', '「', '『')
 _TOKENS = ('<|', '<\uff5c', '[T')
 _EDGES = ('', *'.!?:>')
 _SHORT = ('<', '[')
-_FINISHED = re.compile(
+_FINISHED = lazy(
     r'(?:[^\w\s,/\\|(\[{<>&+=$@#%\u2010-\u2019\u201c-\u201e\'"`)\]}*_~-]|[|\uff5c]>|</[\w:.-]+>)[)\]}*_~"\'\u2019\u201d»]*$'
 )
-_GOES_ON = re.compile(r'[a-z,]')
-_ANY_TEXT = re.compile(r'[^\n<\[]')
+_GOES_ON = lazy(r'[a-z,]')
+_ANY_TEXT = lazy(r'[^\n<\[]')

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Collection, Generator
 from typing import Any, TypeVar
 
+from oaicompat._patterns import lazy
+
 T = TypeVar('T')
 Steps = Generator[None, None, T]
 
@@ -197,13 +199,13 @@ def unquoted(text: str) -> str:
     return value if isinstance(value, str) else ''
 
 
-_SPACE = re.compile(r'\s+')
-_NAME = re.compile(r'[\w.:/-]+')
-_WORD = re.compile(r'[\w.+-]+')
-_NAMESPACE = re.compile(r'^(?:functions|tools|default_api)\.')
-_NUMBER = re.compile(r':\d+$')
-_STRUCTURE = re.compile(r'["\'{}\[\]()<]')
-_STRING = re.compile(r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')""", re.DOTALL)
-_ENDS = {quote: re.compile(rf'[{quote}\\]') for quote in '"\''}
+_SPACE = lazy(r'\s+')
+_NAME = lazy(r'[\w.:/-]+')
+_WORD = lazy(r'[\w.+-]+')
+_NAMESPACE = lazy(r'^(?:functions|tools|default_api)\.')
+_NUMBER = lazy(r':\d+$')
+_STRUCTURE = lazy(r'["\'{}\[\]()<]')
+_STRING = lazy(r"""(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|'[^'\\]*+(?:\\.[^'\\]*+)*+')""", re.DOTALL)
+_ENDS = {quote: lazy(rf'[{quote}\\]') for quote in '"\''}
 _PAIRS = {'{': '}', '[': ']', '(': ')'}
 _BEFORE_VALUE = tuple('{[(,:=')

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from oaicompat._envelope import Json
 from oaicompat._json import as_object
+from oaicompat._patterns import lazy
 from oaicompat._textcalls import CallScanner, Found, TextCall, scan
 from oaicompat._toolcalls import WHOLE, ToolCalls
 
@@ -26,7 +27,7 @@ STOPS = frozenset(
 """The finish reasons that say no more than that the answer is whole; with a call in it, it ends with that."""
 
 _WHOLE = STOPS | {'tool_calls', 'function_call', 'tool_use', 'tool_call', 'TOOL_CALL'}
-_PARSER = re.compile(
+_PARSER = lazy(
     r'failed to parse (?:input|output|the generated \w+)(?: at pos \d+)?: ?(?P<text>.+)', re.DOTALL | re.IGNORECASE
 )
 

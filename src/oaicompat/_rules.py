@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oaicompat import _teachings
+from oaicompat._patterns import lazy
 from oaicompat._teachings import UNKNOWN, Delta, Refusal
 from oaicompat._words import BAD_ABROAD, BAD_BEFORE_FIELD, FIELD, IS_BAD
 
@@ -42,7 +43,7 @@ class Rule:
 
 
 def _any(*words: str) -> re.Pattern[str]:
-    return re.compile('|'.join(words), re.IGNORECASE | re.DOTALL)
+    return lazy('|'.join(words), re.IGNORECASE | re.DOTALL)
 
 
 _LIST_REFUSED = _any(

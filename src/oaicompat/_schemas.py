@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from oaicompat._patterns import lazy
 from oaicompat._rewrites import REWRITES, keywords_in, rewritten
 
 __all__ = ('BLIND', 'DIALECTS', 'REWRITES', 'Dialect', 'keywords_in', 'rewrites_for', 'rewritten')
@@ -74,23 +75,23 @@ _ALIASES = {
     **dict.fromkeys(('minContains', 'maxContains'), 'contains'),
     'additionalItems': 'prefixItems',
 }
-_PATH = re.compile(
+_PATH = lazy(
     r'context=\([^)]*\)'
     r'|(?:#|(?<![\w.$-])[\w.-]+)?(?:/[\w$~%.-]+){2,}'
     r'|(?<![\w.$-])[\w$]+(?:\[[^\]]*\])*(?:\.[\w$*{}-]+(?:\[[^\]]*\])*)+'
 )
 _QUOTE = '[\'"`\u2018-\u201f\u00ab\u00bb\u300c-\u300f\u3010\u3011]'
-_QUOTED = re.compile(
+_QUOTED = lazy(
     rf'(?<![Mm]odel )(?<![Tt]ool )(?<![Ff]unction )(?<![Rr]ole )(?<!model: ){_QUOTE}([\w$]+){_QUOTE}(?!\s*:)'
 )
-_REFUSED = re.compile(
+_REFUSED = lazy(
     r'(?<![\w$])((?:[\w$]+(?:,\s*(?:and |or )?| (?:and|or) )){0,30}[\w$]+)'
     r' (?:is|are) (?:not (?:yet )?(?:supported|permit|allowed)|unsupported)'
     r'|(?:keyword|field|propert(?:y|ie)|attribute)s?\s?:\s*((?:[\w$]+,\s*){0,30}[\w$]+)'
 )
-_UNMISTAKABLE = re.compile(r"(?<![\w$'\"`])(\$[a-z]\w+|[a-z]+[A-Z]\w+)(?![\w'\"`])")
-_WORD = re.compile(r'[\w$]+')
-_SEGMENTS = re.compile(r'[./]')
+_UNMISTAKABLE = lazy(r"(?<![\w$'\"`])(\$[a-z]\w+|[a-z]+[A-Z]\w+)(?![\w'\"`])")
+_WORD = lazy(r'[\w$]+')
+_SEGMENTS = lazy(r'[./]')
 
 
 def rewrites_for(complaint: str, schema: Mapping[str, Any]) -> tuple[str, ...]:

@@ -28,14 +28,17 @@ from inspect import signature
 from itertools import islice
 from time import monotonic
 from types import MethodType
-from typing import Any, NoReturn, Protocol, Self, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, Self, cast
 
+import httpx2
 from openai import (
     APIConnectionError,
     APIError,
     APITimeoutError,
     AsyncOpenAI,
     AsyncStream,
+    NotGiven,
+    Omit,
 )
 from openai._streaming_cleanup import drain_response_async
 from typing_extensions import override
@@ -122,15 +125,84 @@ def _takes_content() -> bool:
     return 'content' in signature(AsyncOpenAI.post).parameters
 
 
-def with_content(resource: Any, content: bytes) -> Any:
-    """`resource`, whose next request has `content` for a body, whatever its arguments say; if it `sends_content`."""
-    post, sender = resource._post, copy(resource)
+async def post_content(resource: Any, content: bytes, raw: bool, arguments: Mapping[str, Any]) -> Any:
+    """What `resource.create()` would give for `arguments`, with `content` for a body; if it `sends_content`.
 
-    async def send(path: str, *, body: object, **options: Any) -> Any:
-        return await post(path, content=content, **options)
+    Args:
+        resource: A resource whose `create()` posts.
+        content: The JSON of the body.
+        raw: Whether an answer that is no stream may be its JSON value.
+        arguments: Those of `create()` that are not in the body, and `model` and `stream`.
+    """
+    how = await _posting(resource, stream=bool(arguments.get('stream')))
+    if how is None:
+        post, sender = resource._post, copy(resource)
 
-    sender._post = send
-    return sender
+        async def send(path: str, *, body: object, **options: Any) -> Any:
+            return await post(path, content=content, **options)
+
+        sender._post = send
+        return await sender.create(**arguments, messages=Omit())
+    options = dict(how.options)
+    for name, option in _EXTRA.items():
+        given = arguments.get(name)
+        if (given is not None and not isinstance(given, NotGiven)) or (name == 'timeout' and name in arguments):
+            options[option] = given
+    raw = raw and not arguments.get('stream') and not resource._client._strict_response_validation
+    given = {**how.arguments, 'cast_to': httpx2.Response} if raw else how.arguments
+    answer = await resource._post(how.path, content=content, options=options, **given)
+    return _value_of(answer) if raw else answer
+
+
+_EXTRA = {'extra_headers': 'headers', 'extra_query': 'params', 'timeout': 'timeout'}
+
+
+class _Posting(NamedTuple):
+    path: str
+    options: Mapping[str, Any]
+    arguments: Mapping[str, Any]
+
+
+_POSTINGS: dict[tuple[Any, bool], _Posting | None] = {}
+
+
+async def _posting(resource: Any, *, stream: bool) -> _Posting | None:
+    """How `create()` posts, by what it posts of made-up arguments; `None` if that is not to be told."""
+    key = resource.create.__func__, stream
+    if key not in _POSTINGS:
+        _POSTINGS[key] = await _told_posting(resource, stream)
+    return _POSTINGS[key]
+
+
+async def _told_posting(resource: Any, stream: bool) -> _Posting | None:
+    told: list[Any] = []
+
+    async def record(path: str, **given: Any) -> None:
+        told.append((path, given))
+
+    sender, marks = copy(resource), {name: {name: name} for name in _EXTRA}
+    sender._post = record
+    try:
+        await sender.create(model='', messages=[], stream=stream, **marks)
+        [(path, given)] = told
+        options, body = given.pop('options'), given.pop('body')
+        passed = {name: options.pop(option) for name, option in _EXTRA.items()}
+    except Exception:  # whatever it is, it is not what was expected
+        return None
+    return (
+        _Posting(path, options, given) if passed == marks and body.keys() <= {'model', 'messages', 'stream'} else None
+    )
+
+
+def _value_of(response: Any) -> Any:
+    """The JSON value of an answer, or its text, as the SDK reads it for its models."""
+    kind = response.headers.get('content-type', '*').split(';')[0]
+    if kind.endswith('json'):
+        return response.json()
+    try:
+        return response.json()
+    except ValueError:
+        return response.text
 
 
 class Repair(Protocol):
@@ -496,6 +568,14 @@ def _isolated(base: type[AsyncOpenAI]) -> type[AsyncOpenAI]:
             return client
 
         with_options = copy
+
+        def _prepare_url(self, url: str) -> Any:
+            # The same few paths, each time; a URL can't be changed.
+            prepared = self.__dict__.setdefault('_prepared', {})
+            base, known = prepared.get(url, (None, None))
+            if known is None or base is not self._base_url:
+                base, known = prepared[url] = self._base_url, super()._prepare_url(url)
+            return known
 
     Isolated.__name__, Isolated.__qualname__, Isolated.__module__ = base.__name__, base.__qualname__, base.__module__
     return Isolated

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
@@ -11,10 +10,11 @@ from typing import Literal, cast, get_args
 from pydantic_ai.exceptions import UserError
 
 from oaicompat import _urls
+from oaicompat._patterns import lazy
 from oaicompat.profile import CompatibleModelProfile, knobs
 
 Kind = Literal['hosted', 'local', 'self-hosted']
-_WORD = re.compile(r'[^\s:,/+]+')
+_WORD = lazy(r'[^\s:,/+]+')
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,11 @@ noted by name in `repairs`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from oaicompat._patterns import lazy
 
 MAX_EVENT = 64 * 2**20
 """Bytes of one event; a longer one is an error, not memory growth."""
@@ -44,8 +45,8 @@ class _Depth:
     opened: bool = False
     in_string: bool = False
 
-    _MARK = re.compile(r'[{}\[\]"]')
-    _STRING_END = re.compile(r'(?:[^"\\]|\\.)*+("|\\?$)')
+    _MARK = lazy(r'[{}\[\]"]')
+    _STRING_END = lazy(r'(?:[^"\\]|\\.)*+("|\\?$)')
 
     @property
     def whole(self) -> bool:
@@ -287,7 +288,7 @@ class NoJson(ErrorText):
 
 DONE = Done()
 _DECODER = json.JSONDecoder(strict=False)
-_SPACE = re.compile(r'[\s,\x1e]*')  # \x1e: JSON text sequences
+_SPACE = lazy(r'[\s,\x1e]*')  # \x1e: JSON text sequences
 
 
 def read_values(event: Event, repairs: set[str]) -> list[Any]:

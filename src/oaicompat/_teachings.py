@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from oaicompat import _shapes
 from oaicompat._fields import omitted, refuses
+from oaicompat._patterns import lazy
 from oaicompat._prompted import prompted
 from oaicompat._schemas import rewrites_for
 from oaicompat._words import ABROAD, plain
@@ -58,9 +59,9 @@ class Refusal(NamedTuple):
         return self.sent if self.message is None else {**self.sent, 'messages': [self.message]}
 
 
-_MESSAGE_INDEX = re.compile(r'\b(?:messages?|input)(?:\.|\[|\.\[)\W?(\d{1,6})')
+_MESSAGE_INDEX = lazy(r'\b(?:messages?|input)(?:\.|\[|\.\[)\W?(\d{1,6})')
 # What a validator would have taken in place of what was sent.
-_ALTERNATIVES = re.compile(r',? expected (?:one of|`).*', re.IGNORECASE | re.DOTALL)
+_ALTERNATIVES = lazy(r',? expected (?:one of|`).*', re.IGNORECASE | re.DOTALL)
 _UNSUPPORTED = (
     r'unsupported|not (?:\w+ )?(?:support|allow|permit|accept|available|enabled|valid)|doesn.t support'
     r'|incompatible|invalid|unavailable|unknown|unrecognized|extra|forbidden|must be|only|may not|no endpoints'

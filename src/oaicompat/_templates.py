@@ -6,13 +6,14 @@ break, which most dumps escape: an element that stands unchanged in the prompt, 
 
 from __future__ import annotations
 
-import re
 from typing import Any
+
+from oaicompat._patterns import lazy
 
 _FIRST = 'first "element"\nof the made-up result'
 _SECOND = 'second "element"\nof the made-up result'
 # The key of a text part, in quotes: llama.cpp's own dump of a Python list escapes nothing.
-_DUMPED = re.compile(r"""['"]text['"]""")
+_DUMPED = lazy(r"""['"]text['"]""")
 
 
 def question(model: str) -> dict[str, Any]:

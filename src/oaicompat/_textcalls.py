@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from oaicompat._callparsers import Raw
 from oaicompat._fitting import fitted
 from oaicompat._grammars import GRAMMARS, Grammar
+from oaicompat._patterns import lazy
 from oaicompat._quoting import Place
 from oaicompat._reading import Disproved, Reader, Steps
 
@@ -391,8 +392,8 @@ def _rest(words: list[str]) -> str:
 
 
 _BY_MARKER = _by_marker()
-_START = re.compile(f'(?P<run>{_runs(_BY_MARKER)})|{_prefixes(marker for marker in _BY_MARKER if marker)}')
-_MAYBE = re.compile(r'[<\[`\n.!?:>](?:(?<=<)<*|(?<=\[)\[*|(?<=`)|(?=as|co|[ac]\Z))')
+_START = lazy(f'(?P<run>{_runs(_BY_MARKER)})|{_prefixes(marker for marker in _BY_MARKER if marker)}')
+_MAYBE = lazy(r'[<\[`\n.!?:>](?:(?<=<)<*|(?<=\[)\[*|(?<=`)|(?=as|co|[ac]\Z))')
 _LETTERS = frozenset(('a', 'as', 'c', 'co'))
-_INK = re.compile(r'\S')
-_SPACES = re.compile(r'[^\S\n]+')
+_INK = lazy(r'\S')
+_SPACES = lazy(r'[^\S\n]+')

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from oaicompat._patterns import lazy
+
 Tags = tuple[str, str]
 
 KNOWN_TAGS: tuple[Tags, ...] = (
@@ -244,5 +246,5 @@ def lone_closing_tag(text: str, tags: Sequence[Tags] = KNOWN_TAGS) -> bool:
 _QUOTES = frozenset('`\'"')
 _BLANKS = frozenset((' ', '(', '['))
 _BEHIND = frozenset(' .,;:!?)]')
-_FENCE = re.compile(r'^[^\S\n]*```', re.MULTILINE)
-_NO_SPACE = re.compile(r'\S')
+_FENCE = lazy(r'^[^\S\n]*```', re.MULTILINE)
+_NO_SPACE = lazy(r'\S')

@@ -18,14 +18,15 @@ from typing import Any
 
 from oaicompat._json import as_object, dumped, ends_inside, extends, goes_on, has_half, joined_halves, repair_arguments
 from oaicompat._nested import decode_nested
+from oaicompat._patterns import lazy
 
 Call = dict[str, Any]
 
 WHOLE = 'oaicompat_arguments'
 """Key of a delta's call: its arguments as a whole, in place of all fragments before."""
 
-_MARKER = re.compile(r'(?:<[|\uff5c/]|</?tool_call|\[/?TOOL_CALLS).*', re.DOTALL)
-_DRESS = re.compile(
+_MARKER = lazy(r'(?:<[|\uff5c/]|</?tool_call|\[/?TOOL_CALLS).*', re.DOTALL)
+_DRESS = lazy(
     r'^(?:\s|["\'`]|<[^<>]{1,80}>|\[TOOL_CALLS\])*(?:to=)?(?:(?:functions|tools|default_api)\.)?'
     r'([\w.-]+?)(?::\d+|\(\))?[\s"\'`]*$'
 )

@@ -11,8 +11,10 @@ import re
 from textwrap import shorten
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-_LOOPBACK = re.compile(r'^(localhost|127(\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\])(:\d+)?(/|$)', re.IGNORECASE)
-_HOST = re.compile(r'^(\[[0-9a-fA-F:.]+\]|[\w.-]*\w)$')
+from oaicompat._patterns import lazy
+
+_LOOPBACK = lazy(r'^(localhost|127(\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\])(:\d+)?(/|$)', re.IGNORECASE)
+_HOST = lazy(r'^(\[[0-9a-fA-F:.]+\]|[\w.-]*\w)$')
 # What the SDK appends to the base URL itself, longest first.
 _ENDPOINTS = ('/chat/completions', '/completions', '/responses', '/models', '/embeddings')
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from oaicompat._patterns import lazy
+
 _TAKEN = r'(?:supported|allowed|permitted|enabled|available|accepted|recogni[sz]ed|implemented|known|expected|defined)'
 BAD = (
     rf'(?:unsupported|unknown|unrecogni[sz]ed|unexpected|deprecated|forbidden|disabled|not (?:\w+ ){{0,2}}{_TAKEN}'
@@ -57,9 +59,7 @@ BAD_ABROAD = (
 
 ABROAD = f'{BAD_BEFORE_FIELD}|{BAD_BEHIND_FIELD}|{BAD_ABROAD}'
 
-_CONTRACTED = re.compile(
-    r'\b(is|are|was|were|do|does|did|has|have|must|should|could|would)n[\'\u2019]t\b', re.IGNORECASE
-)
+_CONTRACTED = lazy(r'\b(is|are|was|were|do|does|did|has|have|must|should|could|would)n[\'\u2019]t\b', re.IGNORECASE)
 
 
 def plain(text: str) -> str:

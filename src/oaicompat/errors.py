@@ -30,19 +30,18 @@ from oaicompat._client import body_of
 from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
 from oaicompat._envelope import FailureError
+from oaicompat._patterns import lazy
 from oaicompat._strict import STRICT
 
 __all__ = ('is_retryable',)
 
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
-_CONTEXT_LENGTH = re.compile(
+_CONTEXT_LENGTH = lazy(
     r'context[ _](?:length|window|size)|maximum (?:context|number of tokens)|too many (?:input )?tokens(?! per|, pl)'
     r'|(?:prompt|input) is too long|exceeds? (?:the )?(?:available )?context|exceeds the maximum allowed tokens',
     re.IGNORECASE,
 )
-_TEMPLATE = re.compile(
-    r'chat[ _]template|jinja|roles must alternate|template error|system message must be', re.IGNORECASE
-)
+_TEMPLATE = lazy(r'chat[ _]template|jinja|roles must alternate|template error|system message must be', re.IGNORECASE)
 
 
 def is_retryable(error: BaseException) -> bool:
@@ -173,14 +172,14 @@ def retry_after(error: ModelAPIError, headers: Mapping[str, str] | None = None) 
 
 
 _AMOUNT = r'\d+(?:\.\d+)?\s*(?:milliseconds?|ms|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)(?![a-z])'
-_WAIT = re.compile(
+_WAIT = lazy(
     r'(?:(?:retry|try)[\w ]{0,30}?(?:after|in)|wait)\W{0,3}(?:for |at least |about )?'
     rf'((?:{_AMOUNT}[\s,]*(?:and )?)+)',
     re.IGNORECASE,
 )
-_PART = re.compile(r'(\d+(?:\.\d+)?)\s*(milli|ms|[hms])', re.IGNORECASE)
+_PART = lazy(r'(\d+(?:\.\d+)?)\s*(milli|ms|[hms])', re.IGNORECASE)
 _UNITS = {'milli': 0.001, 'ms': 0.001, 's': 1, 'm': 60, 'h': 3600}
-_DELAY = re.compile(r'\d+(?:\.\d+)?')
+_DELAY = lazy(r'\d+(?:\.\d+)?')
 
 
 def _all_texts(body: object) -> list[str]:

@@ -46,6 +46,7 @@ from oaicompat._history import makes_tool_message, result_texts, settled, settle
 from oaicompat._lessons import together
 from oaicompat._mapped import Sending, carries, maps_like
 from oaicompat._mapping import (
+    FEW,
     Call,
     Choice,
     Run,
@@ -213,7 +214,7 @@ class _Compatible(Model[AsyncOpenAI]):
         if pin is None:
             return client
         adapt = partial(made_over, profile=pin.profile, fired=pin.fired) if adapts(pin.profile) else None
-        return adapting(client, adapt, pin.sending)
+        return adapting(client, adapt, pin.sending, raw=pin.raw)
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has; see `oaicompat.list_models`.
@@ -278,8 +279,10 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
     @override
     async def _map_messages(self, messages: Sequence[ModelMessage], *args: Any, **options: Any) -> Any:
-        sending, parents = self._sending, super()._map_messages
-        if sending is None or not may_run(self.profile, options.get('model_settings')):
+        parents, pin = super()._map_messages, pin_of(self)
+        if pin is not None and len(messages) < FEW:
+            pin.maps = False  # nothing of so few is worth keeping
+        if (sending := self._sending) is None or not may_run(self.profile, options.get('model_settings')):
             return await parents(messages, *args, **options)
         sending.joins = may_join(self.profile)
         made = await parents(sending.shortened(messages, Run), *args, **options)

@@ -357,6 +357,7 @@ class Pin:
         profile: The profile that it is made with.
         fired: Names of the adaptations that changed it.
         response: The newest HTTP response to it, if the client lets us see it.
+        raw: Whether its answer may come as a JSON value.
         maps: Whether the model maps its messages as we do, once that is known.
         sending: What they were mapped to before, if it does.
     """
@@ -365,6 +366,7 @@ class Pin:
     profile: Mapping[str, Any]
     fired: set[str] = field(default_factory=set)
     response: Any = None
+    raw: bool = False
     maps: bool | None = None
     sending: Sending | None = None
 

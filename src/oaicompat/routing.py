@@ -16,7 +16,6 @@ from pydantic_ai.models import Model
 from pydantic_ai.models import infer_model as pydantic_infer_model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers import Provider, infer_provider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
@@ -137,6 +136,8 @@ def build_string(
 
 def _remade(model: Model, given: Mapping[str, Any]) -> Model:
     """`model` made anew with `given`, which its own constructor takes."""
+    from pydantic_ai.models.test import TestModel  # few need it, and it imports much
+
     if isinstance(model, TestModel):
         return TestModel(custom_output_text=model.custom_output_text, **given)
     make: Callable[..., Model] = type(model)
@@ -154,6 +155,8 @@ def _with_defaults(model: Model, headers: Mapping[str, str] | None, query: Mappi
 
 def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
     if is_test(identifier):
+        from pydantic_ai.models.test import TestModel
+
         return TestModel(custom_output_text=identifier.partition(':')[2] or None)
     target = parse(identifier)
     if target.prefix is None:

@@ -29,6 +29,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from oaicompat._patterns import lazy
 from oaicompat.responses.items import (
     Audio,
     EasyInputMessage,
@@ -216,7 +217,7 @@ def _file(part: File) -> UserContent | None:
     return _data(part.file_data or '', metadata)
 
 
-_DATA = re.compile(r'data:(?P<media>[^;,]*)(?:;[^,]*)?;base64,', re.IGNORECASE)
+_DATA = lazy(r'data:(?P<media>[^;,]*)(?:;[^,]*)?;base64,', re.IGNORECASE)
 
 
 def _data(url: str, metadata: dict[str, Any] | None = None) -> BinaryContent | None:
