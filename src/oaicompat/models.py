@@ -61,6 +61,7 @@ from oaicompat._mapping import (
     without_faults,
 )
 from oaicompat._open_reasoning import told_openly
+from oaicompat._pool import keep_connections
 from oaicompat._portable import portable
 from oaicompat._prepared import key_of, prepared
 from oaicompat._providers import check_arguments, check_name, resolve
@@ -230,6 +231,7 @@ class _Compatible(Model[AsyncOpenAI]):
     ) -> Any:
         """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
         kind['own_client'] = self._own_client
+        keep_connections(getattr(self, '_provider', None))
         exchange = Exchange(self, self._endpoint, create, messages, settings, parameters, **kind)
         return await exchange.answer(stream=stream)
 
