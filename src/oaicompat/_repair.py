@@ -31,6 +31,7 @@ from oaicompat._envelope import (
     usage_news,
     usage_total,
 )
+from oaicompat._gathered import Gathered
 from oaicompat._json import has_half, joined_halves, without_halves
 from oaicompat._recovery import STOPS, Recovery, rejected_text
 from oaicompat._thinking import HARMONY_TAGS, Piece, ThinkingSplitter
@@ -55,8 +56,7 @@ class ChunkRepair:
         self._envelope: Json = {}
         self._finished = False
         self._answered = False
-        self._texts: list[str] = []
-        self._reasoning: list[str] = []
+        self._texts, self._reasoning = Gathered(), Gathered()
         self._whole = 0  # of these, how many came in a `message`
         self._settled = False  # some came in a delta
         self._inline: list[str] = []
@@ -105,7 +105,7 @@ class ChunkRepair:
     def _rejected(self, failure: FailureError) -> Json:
         """What the model wrote and the server could not read, as a chunk; if there is none, the error is raised."""
         ready = not (self._context.alternatives or self._calls.begun or self._finished)
-        text = rejected_text(failure.body, self._context.offer, ''.join(self._texts)) if ready else None
+        text = rejected_text(failure.body, self._context.offer, str(self._texts)) if ready else None
         if text is None:
             raise failure
         self.repairs.add('tool_call.rejected')
@@ -261,10 +261,10 @@ class ChunkRepair:
         self._whole = 0
         for key in TEXTS[:3]:
             texts = self._texts if key == 'content' else self._reasoning
-            texts[:] = [''.join(texts)] if texts else []
+            texts.settle()
             if isinstance(news.get(key), str) and news[key]:
                 in_tags = self._settled and key != 'content' and self._thinking.found
-                news[key] = '' if in_tags else beyond(news[key], ''.join(texts), settled=self._settled)
+                news[key] = '' if in_tags else beyond(news[key], str(texts), settled=self._settled)
                 self._whole += bool(news[key])
         self._whole += len(self._texts) + len(self._reasoning)
         if isinstance(calls := news.get('tool_calls'), list):
@@ -365,7 +365,7 @@ class ChunkRepair:
             deltas.append({'content': ''.join(self._inline)})
         if self._context.answer_in_reasoning and not self._answered and self._reasoning:
             self.repairs.add('reasoning.answer')
-            deltas.append({'content': ''.join(self._reasoning)})
+            deltas.append({'content': str(self._reasoning)})
         if calls := self._recovery.calls(self._calls.finish()):
             deltas.append({'tool_calls': calls})
         return deltas

@@ -21,7 +21,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from copy import copy
 from functools import cache
 from inspect import signature
@@ -377,14 +377,15 @@ class RepairedStream(AsyncStream[Any]):
         """Bytes to events to values to repaired chunks, as they are read."""
         heard = monotonic()
         try:
-            async for data in self._bytes():
-                self._heard = False
-                for items in _slices(self._items(data)):
-                    yield items
-                heard = self._check_idle(heard, event=self._heard)
-                if self._announced:
-                    await self._drain()
-                    break
+            async with aclosing(self._bytes()) as source:
+                async for data in source:
+                    self._heard = False
+                    for items in _slices(self._items(data)):
+                        yield items
+                    heard = self._check_idle(heard, event=self._heard)
+                    if self._announced:
+                        await self._drain()
+                        break
         except APIConnectionError as error:
             self._explain(error)
             # The answer was whole already: what is lost is the end of the transport alone.
@@ -444,10 +445,11 @@ class RepairedStream(AsyncStream[Any]):
                     self._check(value)
                 yield from fed
 
-    async def _bytes(self) -> AsyncIterator[bytes]:
+    async def _bytes(self) -> AsyncGenerator[bytes]:
         """What arrives, then nothing once, as a sign of the end; what httpx raises becomes the SDK's errors."""
-        async for data in self._iter_events():
-            yield cast(bytes, data)
+        async with aclosing(cast(AsyncGenerator[Any], self._iter_events())) as events:
+            async for data in events:
+                yield data
         yield b''
 
     def _whole(self, _: bytes, value: dict[str, Any]) -> list[Item]:

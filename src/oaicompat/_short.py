@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from oaicompat._envelope import Json
@@ -55,6 +55,7 @@ class Template:
         head: The bytes in front of the text.
         tail: Those behind it.
         frame: The chunk with another delta.
+        known: Texts that came before: most are short, and the same ones come again and again.
     """
 
     key: str
@@ -62,6 +63,7 @@ class Template:
     head: bytes
     tail: bytes
     frame: Callable[[Json], Json]
+    known: dict[bytes, str] = field(default_factory=dict)
 
     def text(self, event: bytes) -> str | None:
         """The text in the hole, where `event` is the same in all else; else `None`."""
@@ -69,14 +71,27 @@ class Template:
         if not (event.startswith(head) and event.endswith(tail)) or len(event) < len(head) + len(tail):
             return None
         raw = event[len(head) : len(event) - len(tail)]
-        try:
-            text = raw.decode()
-            if b'\\' not in raw and b'"' not in raw and text.isprintable():
-                return text
-            text = json.loads(f'"{text}"')
-        except ValueError:
-            return None  # no UTF-8, control characters, or a string that ends before the hole does
-        return text if type(text) is str else None
+        text = self.known.get(raw)
+        if text is None:
+            text = _text_of(raw)
+            if text is not None and len(raw) <= _SHORT and len(self.known) < _MOST:
+                self.known[raw] = text
+        return text
+
+
+_SHORT, _MOST = 24, 512  # bytes of a text that is kept, and how many are
+
+
+def _text_of(raw: bytes) -> str | None:
+    """The string that `raw` is the inside of."""
+    try:
+        text = raw.decode()
+        if b'\\' not in raw and b'"' not in raw and text.isprintable():
+            return text
+        text = json.loads(f'"{text}"')
+    except ValueError:
+        return None  # no UTF-8, control characters, or a string that ends before the hole does
+    return text if type(text) is str else None
 
 
 def template(event: bytes, chunk: Json, key: str) -> Template | None:

@@ -1,0 +1,30 @@
+"""A text that arrives in pieces, kept as one: a list of the pieces would take several times its size. Pure."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from typing_extensions import override
+
+
+class Gathered:
+    """The pieces of a text; its length is their number."""
+
+    def __init__(self) -> None:
+        self._count, self._text = 0, StringIO(newline='')
+
+    def append(self, piece: str) -> None:
+        """Add a piece."""
+        self._count += 1
+        self._text.write(piece)
+
+    def settle(self) -> None:
+        """Count what there is as one piece."""
+        self._count = min(self._count, 1)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @override
+    def __str__(self) -> str:
+        return self._text.getvalue()
