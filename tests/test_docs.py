@@ -20,7 +20,7 @@ from pytest_examples import CodeExample, EvalExample, find_examples
 import oaicompat
 from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, config, repairs, servers, testing
 from oaicompat._capabilities import Capabilities
-from oaicompat._lessons import SEARCH
+from oaicompat._lesson import SEARCH
 from oaicompat._requests import ADAPTERS
 from oaicompat._rules import RULES
 from oaicompat.testing import Reply, ScriptedServer, completion, tool_call

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from oaicompat._completion import fold, repair_completion
-from oaicompat._context import Context, IncompleteError
+from oaicompat._context import Context
 from oaicompat._details import Details
-from oaicompat._envelope import FailureError
+from oaicompat._envelope import FailureError, IncompleteError
 from oaicompat._json import ends_inside, is_cut_off, repair_arguments
 from oaicompat._repair import ChunkRepair
 from oaicompat._sse import EventDecoder, read_values

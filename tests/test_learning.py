@@ -22,7 +22,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
-from oaicompat._lessons import Lesson
+from oaicompat._lesson import Lesson
 from oaicompat._memory import MEMORY
 from oaicompat.testing import RecordedRequest, Reply, ScriptedServer, chunk, completion
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oaicompat._complaints import complaints
-from oaicompat._lessons import Lesson, lessons
+from oaicompat._lesson import Lesson
+from oaicompat._lessons import lessons
 from oaicompat._memory import Memory
 from oaicompat._rules import RULES
 

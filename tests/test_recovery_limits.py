@@ -19,9 +19,10 @@ from test_streams import CALLED, STOP, called, said, sse, start
 
 from oaicompat import OpenAICompatibleModel
 from oaicompat._completion import repair_completion
-from oaicompat._context import INLINE, Context
+from oaicompat._context import Context
 from oaicompat._grammars import GRAMMARS
-from oaicompat._recovery import Offer
+from oaicompat._keys import INLINE
+from oaicompat._offer import Offer
 from oaicompat._repair import ChunkRepair
 from oaicompat.testing import Reply, ScriptedServer, chunk, completion
 

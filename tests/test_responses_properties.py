@@ -20,8 +20,8 @@ from test_responses_texts import STREAMS
 from test_stream_properties import Server, odd_json, providers, server
 
 from oaicompat import OpenAICompatibleResponsesModel
-from oaicompat._context import Context, IncompleteError
-from oaicompat._envelope import FailureError
+from oaicompat._context import Context
+from oaicompat._envelope import FailureError, IncompleteError
 from oaicompat._response_events import EventRepair
 from oaicompat._response_texts import fold_event, joined_output
 

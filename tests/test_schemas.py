@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from oaicompat._schemas import BLIND, DIALECTS, REWRITES, keywords_in, rewrites_for, rewritten
+from oaicompat._dialects import DIALECTS
+from oaicompat._schemas import BLIND, REWRITES, keywords_in, rewrites_for, rewritten
 from oaicompat._subschemas import MAX_DEPTH
 
 Schema = dict[str, Any]

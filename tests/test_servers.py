@@ -14,7 +14,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import CompatibleModelProfile, OpenAICompatibleModel, Server, infer_model, register_server
-from oaicompat._schemas import DIALECTS
+from oaicompat._dialects import DIALECTS
 from oaicompat.servers import find_server, nearest_prefixes, registry_restored_on_error, server_at, servers
 from oaicompat.testing import Reply, ScriptedServer, completion
 

@@ -27,10 +27,10 @@ from typing_extensions import override
 
 from oaicompat import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat._completion import repair_completion
-from oaicompat._context import INLINE, KEPT, Context, IncompleteError
-from oaicompat._envelope import FailureError
+from oaicompat._context import Context
+from oaicompat._envelope import FailureError, IncompleteError
+from oaicompat._keys import INLINE, KEPT, WHOLE
 from oaicompat._repair import ChunkRepair
-from oaicompat._toolcalls import WHOLE
 from oaicompat.testing import chunk, completion
 
 providers = parity.providers

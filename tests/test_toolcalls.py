@@ -10,7 +10,8 @@ import strategies
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oaicompat._toolcalls import WHOLE, ToolCalls, whole_calls
+from oaicompat._keys import WHOLE
+from oaicompat._toolcalls import ToolCalls, whole_calls
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     'lookup': {'properties': {'steps': {'type': 'array'}, 'note': {'type': 'string'}}},

@@ -12,12 +12,9 @@ from typing import Any, TypeVar
 
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, UserError
 
-from oaicompat import _requests
 from oaicompat._client import body_of
-from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint, Profile, knobs_of
-from oaicompat._lessons import MAX_CORRECTIONS, SEARCH, Lesson, is_callers_fault, merged, says, together
-from oaicompat._rules import REFUSED
+from oaicompat._lesson import MAX_CORRECTIONS, SEARCH, Lesson, merged, says, together
 from oaicompat.errors import explained
 
 _Answer = TypeVar('_Answer')
@@ -103,6 +100,9 @@ class _Tries:
             self._tried.append(knobs_of(self.delta))
 
     def _is_refusal(self, error: ModelHTTPError) -> bool:
+        from oaicompat._lessons import is_callers_fault
+        from oaicompat._rules import REFUSED
+
         refused = error.status_code in REFUSED or error.status_code == (self.first or error).status_code
         return refused and not is_callers_fault(body_of(error))
 
@@ -125,6 +125,8 @@ class _Tries:
         if self.first is None or not self._is_refusal(error):
             return error
         if self._tried:
+            from oaicompat._complaints import complaints
+
             # The first may be answered by now; then this is what is left to mend.
             last = next((text for text in complaints(body_of(error)) if text.strip()), 'it said nothing')[:200]
             tried = ', then '.join(self._tried)
@@ -183,6 +185,8 @@ def made_over(body: Mapping[str, Any], profile: Profile, fired: set[str]) -> Map
     Raises:
         UserError: If the shape can't be had.
     """
+    from oaicompat import _requests
+
     try:
         return _requests.adapted(body, profile, fired)
     except ValueError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Set
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,25 +37,20 @@ from oaicompat._client import (
     typed_completion,
 )
 from oaicompat._completion import completion_in, fold, repair_completion
-from oaicompat._context import Context, IncompleteError
+from oaicompat._context import Context
 from oaicompat._endpoint import Endpoint, Profile
-from oaicompat._envelope import FailureError
-from oaicompat._lessons import lessons
-from oaicompat._mapping import CARRIED, tags_of
+from oaicompat._envelope import STRICT, FailureError, IncompleteError
+from oaicompat._keys import CARRIED
+from oaicompat._mapping import tags_of
+from oaicompat._offer import Offer
 from oaicompat._offers import holds_call, offer_of, schemas_of
-from oaicompat._recovery import Offer, rejected_text
+from oaicompat._recovery import rejected_text
 from oaicompat._repair import ChunkRepair
-from oaicompat._response_events import EventRepair, response_in
-from oaicompat._responses import repair_response
-from oaicompat._sdk import RepairedStream, retry_never
-from oaicompat._strict import STRICT, chunk_fault, completion_fault, event_fault, repaired_fault, response_fault
+from oaicompat._sdk import Repair, RepairedStream, retry_never
 from oaicompat.errors import explained, is_hopeless, wrong_url
 from oaicompat.profile import Pin, current_pin
-from oaicompat.repairs import REPAIRS as _ALL
 
 logger = logging.getLogger('oaicompat')
-
-_REGISTRY = {repair.name: repair for repair in _ALL}
 
 
 @dataclass(frozen=True)
@@ -156,12 +151,10 @@ class Answer:
                 raise
             return self._completion(document)
         if isinstance(came, AsyncStream):
-            repair = EventRepair(self._context) if self.responses else ChunkRepair(self._context)
-            check = event_fault if self.responses else chunk_fault
-            strict = check if self._strict else None
+            strict = self._check if self._strict else None
             idle = self._idle if self._limits else None
             repaired = RepairedStream(
-                came, repair, strict=strict, typed=self.responses, hint=wrong_url(self.endpoint), idle=idle
+                came, self._repair, strict=strict, typed=self.responses, hint=wrong_url(self.endpoint), idle=idle
             )
             if not stream:
                 return await self._folded(repaired)
@@ -175,6 +168,28 @@ class Answer:
             came = json.dumps(came, default=lambda value: value.model_dump(exclude_unset=True, warnings=False))
         return self._completion(came) if isinstance(came, dict | ChatCompletion | Response | str) else came
 
+    @property
+    def _repair(self) -> Repair:
+        if not self.responses:
+            return ChunkRepair(self._context)
+        from oaicompat._response_events import EventRepair
+
+        return EventRepair(self._context)
+
+    @property
+    def _check(self) -> Callable[[Mapping[str, Any]], str | None]:
+        from oaicompat._strict import chunk_fault, event_fault
+
+        return event_fault if self.responses else chunk_fault
+
+    @property
+    def _whole(self) -> Callable[[dict[str, Any], Context, set[str]], dict[str, Any]]:
+        if not self.responses:
+            return repair_completion
+        from oaicompat._responses import repair_response
+
+        return repair_response
+
     def _is_rejected(self, error: ModelAPIError) -> bool:
         """Whether the error holds what the model wrote, and a call in it."""
         if self._strict or not isinstance(error, ModelHTTPError):
@@ -183,11 +198,10 @@ class Answer:
 
     def _completion(self, came: dict[str, Any] | ChatCompletion | Response | str) -> Any:
         repairs: set[str] = set()
-        whole = repair_response if self.responses else repair_completion
         try:
             wire = self._wire(came)
             body, context = self._body(wire, repairs)
-            fixed = whole(body, context, repairs)
+            fixed = self._whole(body, context, repairs)
         except FailureError as failure:
             raise self._error(failure, came)  # noqa: B904  # it has its cause
         except IncompleteError as cut:
@@ -214,6 +228,8 @@ class Answer:
         return sent if isinstance(sent, dict) else came
 
     def _deviation(self, wire: object, body: Mapping[str, Any], repairs: set[str]) -> str | None:
+        from oaicompat._strict import completion_fault, repaired_fault, response_fault
+
         fault = (response_fault if self.responses else completion_fault)(body)
         return fault or repaired_fault(repairs) or ('the body is no JSON document' if isinstance(wire, str) else None)
 
@@ -227,9 +243,11 @@ class Answer:
         """Say what was repaired: a line each, and an event of the span that the request runs in."""
         if not (names := sorted(repairs)):
             return
-        span = trace.get_current_span()
+        from oaicompat.repairs import REPAIRS
+
+        span, registry = trace.get_current_span(), {repair.name: repair for repair in REPAIRS}
         for name in names:
-            repair = _REGISTRY[name]
+            repair = registry[name]
             facts = (self.endpoint.model, self.endpoint.shown, name, repair.kind, repair.done)
             logger.debug('%s at %s: %s. Seen: %s. Done: %s', *facts)
             span.add_event(f'oaicompat.{name}', {'oaicompat.done': repair.done})
@@ -244,6 +262,8 @@ class Answer:
             # What was not sent is not there; what was sent is as it was, of whatever type.
             return came.model_dump(exclude_unset=True, warnings=False), self._context
         if self.responses:
+            from oaicompat._response_events import response_in
+
             return response_in(came, self._context, repairs), self._context
         return completion_in(came, self._context, repairs)
 
@@ -323,6 +343,8 @@ async def see(response: Any) -> None:
 
 def _teaches(profile: Profile, status: int, sent: bytes, body: bytes) -> bool:
     """Whether an error says what to change in the request, so that the same request would fail again."""
+    from oaicompat._lessons import lessons
+
     try:
         return bool(lessons(profile, json.loads(sent), status, json.loads(body)))
     except (ValueError, TypeError, RecursionError):

@@ -27,7 +27,6 @@ from openai.types.responses import Response
 from pydantic import ValidationError
 from typing_extensions import override
 
-from oaicompat._complaints import masked
 from oaicompat._mapped import Sending
 from oaicompat._sdk import post_content, sends_content
 
@@ -228,6 +227,8 @@ def body_of(error: BaseException) -> object:
 
     The SDK keeps of an object no more than what is under `error`, and there some have but a title, a flag or a code.
     """
+    from oaicompat._complaints import masked
+
     cause = error if hasattr(error, 'response') else error.__cause__
     headers: Mapping[str, str] = getattr(getattr(cause, 'request', None), 'headers', {})
     given = (headers.get(name, '').split(' ')[-1] for name in ('authorization', 'api-key', 'x-api-key'))
@@ -243,6 +244,8 @@ def body_of(error: BaseException) -> object:
 
 
 def _masked(body: object, secrets: Collection[str]) -> object:
+    from oaicompat._complaints import masked
+
     try:
         return cast(object, json.loads(masked(json.dumps(body), secrets)))
     except (ValueError, TypeError, RecursionError):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from oaicompat._context import INLINE, KEPT, SEARCHED, Context
+from oaicompat._context import SEARCHED, Context
 from oaicompat._details import FIELD as DETAILS
 from oaicompat._details import listed
 from oaicompat._envelope import (
@@ -22,7 +22,9 @@ from oaicompat._envelope import (
     unwrapped,
 )
 from oaicompat._json import without_halves
-from oaicompat._recovery import STOPS, Offer, recovered, rejected_text
+from oaicompat._keys import INLINE, KEPT
+from oaicompat._offer import Offer
+from oaicompat._recovery import STOPS, recovered, rejected_text
 from oaicompat._repair import ChunkRepair
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split

@@ -7,22 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oaicompat._envelope import REASONING_FIELDS
-from oaicompat._recovery import Offer
+from oaicompat._keys import INLINE
+from oaicompat._offer import Offer
 from oaicompat._thinking import HARMONY_TAGS, KNOWN_TAGS, Tags
-
-INLINE = 'oaicompat_thinking'
-"""Key of a message or delta: reasoning that stood in its text."""
-
-KEPT = 'oaicompat_details'
-"""Key of a delta: the `reasoning_details` of the reasoning that ends here, and the field that its text stands in."""
-
 
 SEARCHED = (*REASONING_FIELDS[:2], INLINE, 'content')
 """Where calls may stand that the server did not parse."""
-
-
-class IncompleteError(Exception):
-    """The stream ended before the answer did."""
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 
-from oaicompat import _templates, _urls
+from oaicompat import _urls
 from oaicompat._client import body_of, post_json
-from oaicompat._lessons import Lesson, guesses, lessons
+from oaicompat._lesson import Lesson
 from oaicompat._memory import MEMORY
 from oaicompat._patterns import lazy
 from oaicompat._sdk import sent_body
@@ -95,10 +95,14 @@ class Endpoint:
 
     def lessons(self, profile: Profile, error: ModelHTTPError) -> tuple[Lesson, ...]:
         """What `error` teaches, if `profile` lets a request be sent again."""
+        from oaicompat._lessons import lessons
+
         return self._read(lessons, profile, error)
 
     def guesses(self, profile: Profile, error: ModelHTTPError) -> tuple[Lesson, ...]:
         """What to try, one after the other, where `error` names nothing; never what did not help before."""
+        from oaicompat._lessons import guesses
+
         return tuple(
             guess for guess in self._read(guesses, profile, error) if not MEMORY.ruled_out(self.url, self.model, guess)
         )
@@ -157,6 +161,8 @@ class Endpoint:
             return known if known != 'auto' else await self._ask_template(client, settings)
 
     async def _ask_template(self, client: AsyncOpenAI, settings: Mapping[str, Any]) -> str:
+        from oaicompat import _templates
+
         url = f'{_urls.server_root(self.url)}/apply-template'
         answer = await post_json(client, url, _templates.question(self.model), settings)
         form = 'native' if _templates.keeps_elements(answer.value) else 'joined'

@@ -22,6 +22,14 @@ Json = dict[str, Any]
 REASONING_FIELDS = ('reasoning_content', 'reasoning', 'reasoning_text', 'thinking')
 
 
+STRICT = 'strict: '
+"""How an error of `compat_repair='strict'` begins: the server will say the same again."""
+
+
+class IncompleteError(Exception):
+    """The stream ended before the answer did."""
+
+
 class FailureError(Exception):
     """An error that came in place of an answer.
 

@@ -21,7 +21,6 @@ from oaicompat._adapting import adapted
 from oaicompat._answers import Answer, see
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._sdk import watch
-from oaicompat.discovery import with_nearest
 from oaicompat.profile import pinned
 
 
@@ -79,6 +78,8 @@ class Exchange:
             return await adapted(self.endpoint, partial(self._send, stream, began), self._profile)
         except ModelHTTPError as error:
             if self.model.profile.get('compat_adapt', 'on') != 'off':
+                from oaicompat.discovery import with_nearest
+
                 await with_nearest(error, self.model.client, self.endpoint)
             raise
 

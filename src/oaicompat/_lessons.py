@@ -7,39 +7,18 @@ a lesson can't repeat itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from oaicompat import _shapes
 from oaicompat._complaints import codes, complaints, is_silent
 from oaicompat._fields import is_about_value
+from oaicompat._lesson import MAX_CORRECTIONS, SEARCH, Lesson, joined, says, together
 from oaicompat._requests import ADAPTERS, adapted
 from oaicompat._rules import CALLERS_CODES, CALLERS_FAULT, REFUSED, RULES, UNKNOWN_CODES, VAGUE
 from oaicompat._schemas import keywords_in
 from oaicompat._teachings import Refusal, told
 
-MAX_CORRECTIONS = 3
-"""Corrections a single call may need; then the first refusal is raised."""
-
 _NOBODY = 404
-
-SEARCH = 'request.search'
-"""Name of the adaptation that was found by trying."""
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What one refusal taught.
-
-    Attributes:
-        name: Stable name of the adaptation, such as `request.tool_return`.
-        profile: Profile keys to set, and their values.
-        because: The server's complaint, shortened, or what else was seen.
-    """
-
-    name: str
-    profile: Mapping[str, Any]
-    because: str
 
 
 def lessons(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: object) -> tuple[Lesson, ...]:
@@ -123,31 +102,6 @@ def _helps(news: Mapping[str, Any], sent: _shapes.Body, profile: Mapping[str, An
 
 
 _BODY_KNOBS = {knob for knob, *_ in ADAPTERS}
-
-
-def says(profile: Mapping[str, Any], key: str, value: object) -> bool:
-    """Whether `profile` has `key` with `value`, or with a tuple that holds all of it."""
-    known = profile.get(key)
-    if isinstance(value, tuple) and isinstance(known, tuple | list):
-        return set(value) <= set(known)
-    return bool(known == value)
-
-
-def merged(known: object, value: object) -> object:
-    """`value`, or where both are tuples, both."""
-    if isinstance(value, tuple) and isinstance(known, tuple | list):
-        return tuple(dict.fromkeys((*known, *value)))
-    return value
-
-
-def together(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
-    """Two sets of profile keys as one; of tuples, both count."""
-    return {**known, **{key: merged(known.get(key), value) for key, value in news.items()}}
-
-
-def joined(known: Lesson, learned: Lesson) -> Lesson:
-    """Two lessons of one name as one."""
-    return Lesson(known.name, together(known.profile, learned.profile), learned.because)
 
 
 def guesses(profile: Mapping[str, Any], sent: _shapes.Body, status: int, body: object) -> tuple[Lesson, ...]:

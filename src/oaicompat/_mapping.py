@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pydantic_ai
 from pydantic import ValidationError
@@ -21,18 +21,17 @@ from pydantic_ai.models.openai import OpenAIChatModel
 
 from oaicompat import _urls
 from oaicompat._client import as_completion
-from oaicompat._completion import pruned
 from oaicompat._endpoint import Endpoint, Profile
+from oaicompat._keys import CARRIED
 from oaicompat._mapped import Joined, Wire
 from oaicompat._requests import adapts
-from oaicompat._thinking import KNOWN_TAGS, Tags
 from oaicompat.errors import explained
+
+if TYPE_CHECKING:
+    from oaicompat._thinking import Tags
 
 REPAIRS = 'oaicompat'
 """Key of `ModelResponse.provider_details`: the names of the repairs that were made."""
-
-CARRIED = 'oaicompat_repairs'
-"""Key of a completion or response: the names, on their way to the mapping."""
 
 
 def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:
@@ -42,6 +41,8 @@ def _whose_tags(profile: Profile, endpoint: Endpoint) -> str:
 
 def tags_of(profile: Profile, endpoint: Endpoint) -> tuple[Tags, ...]:
     """The pairs of tags that count, where ours do."""
+    from oaicompat._thinking import KNOWN_TAGS
+
     own = profile.get('thinking_tags', KNOWN_TAGS[0])
     if own is None or _whose_tags(profile, endpoint) != 'ours':
         return ()
@@ -64,6 +65,8 @@ def without_faults(response: Any, error: UnexpectedModelBehavior, endpoint: Endp
         ModelAPIError: If it could not read what an answer needs.
         UnexpectedModelBehavior: `error` itself, if nothing was repaired: a subclass of pydantic-ai's asks for more.
     """
+    from oaicompat._completion import pruned
+
     cause = error.__cause__
     faults = [fault['loc'] for fault in cause.errors()] if isinstance(cause, ValidationError) else [()]
     body = pruned(response.model_dump(exclude_unset=True, warnings=False), faults) if cause is not None else None

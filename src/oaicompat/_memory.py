@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from oaicompat._lessons import Lesson, joined, says, together
+from oaicompat._lesson import Lesson, joined, says, together
 
 
 @dataclass

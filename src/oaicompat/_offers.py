@@ -9,7 +9,8 @@ from typing import Any
 from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import _urls
-from oaicompat._recovery import Offer, rejected_text
+from oaicompat._offer import Offer
+from oaicompat._recovery import rejected_text
 
 Schemas = dict[str, Mapping[str, Any]]
 

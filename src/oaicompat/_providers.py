@@ -20,9 +20,6 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import OpenAIChatCompatibleProvider
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
-from pydantic_ai.providers.gateway import gateway_provider
-from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from oaicompat import _urls
 from oaicompat._sdk import add_defaults, isolate
@@ -124,6 +121,8 @@ def _by_prefix(prefix: str, key: str | None) -> Resolved:
 
 
 def _openai(key: str | None) -> AnyProvider:
+    from pydantic_ai.providers.openai import OpenAIProvider
+
     try:
         return OpenAIProvider(api_key=key)
     except UserError as error:
@@ -137,11 +136,13 @@ def _at(base_url: str, prefix: str | None, key: str | None) -> Resolved:
     row = row or (server_at(url) if prefix is None else None)
     if row is not None:
         return _of_row(row, url, key)
+    from pydantic_ai.providers.openai import OpenAIProvider
+
     made: AnyProvider
     if prefix in OPENAI_PREFIXES or (prefix is None and _urls.is_openai(url)):
         made = OpenAIProvider(base_url=url, api_key=key or _NO_KEY)
     elif prefix is None:
-        made = OpenAICompatibleProvider(_urls.name_of(url), base_url=url, api_key=key)
+        made = _compatible(_urls.name_of(url), base_url=url, api_key=key)
     else:
         made = _build(prefix, _upstream(prefix), _Endpoint(url, key))
     return _isolated(made, withheld=() if key else _set('OPENAI_API_KEY'))
@@ -165,7 +166,7 @@ def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
     if row.upstream is not None:
         made = _build(row.upstream, _upstream(row.upstream), endpoint)
     else:
-        made = OpenAICompatibleProvider(row.prefix, base_url=url, api_key=key, profile=_family(row))
+        made = _compatible(row.prefix, base_url=url, api_key=key, profile=_family(row))
     withheld = () if key else _set(*row.key_vars) or _set('OPENAI_API_KEY')
     resolved = _isolated(made, row, withheld)
     add_defaults(made.client, row.headers, {})
@@ -181,12 +182,20 @@ def _build(name: str, upstream: type[AnyProvider], endpoint: _Endpoint) -> AnyPr
     made = upstream(**arguments)
     if _urls.same_host(made.base_url, endpoint.url) and made.base_url.rstrip('/') == endpoint.url:
         return made
-    return OpenAICompatibleProvider(name, base_url=endpoint.url, api_key=endpoint.key, profile=upstream.model_profile)
+    return _compatible(name, base_url=endpoint.url, api_key=endpoint.key, profile=upstream.model_profile)
+
+
+def _compatible(name: str, **options: Any) -> AnyProvider:
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    return OpenAICompatibleProvider(name, **options)
 
 
 def _family(row: Server) -> Callable[[str], ModelProfile | None] | None:
     if row.family is None:
         return None
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
     family = row.family
     return lambda name: OpenAICompatibleProvider.model_profile(name if '/' in name else f'{family}/{name}')
 
@@ -227,6 +236,8 @@ def _infer(prefix: str) -> AnyProvider:
 
 def _with_key(prefix: str, key: str) -> AnyProvider:
     if prefix.startswith(_GATEWAY):
+        from pydantic_ai.providers.gateway import gateway_provider
+
         return gateway_provider(prefix.removeprefix(_GATEWAY), api_key=key)
     upstream = _upstream(prefix)
     made: Callable[..., AnyProvider] = upstream

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from oaicompat._envelope import Json
 from oaicompat._json import as_object
+from oaicompat._keys import WHOLE
+from oaicompat._offer import Offer
 from oaicompat._patterns import lazy
 from oaicompat._textcalls import CallScanner, Found, TextCall, scan
-from oaicompat._toolcalls import WHOLE, ToolCalls
-
-TextCalls = Literal['off', 'on', 'suppress']
-"""Whether calls in the text are recovered, or taken out alone, since none was to be made."""
+from oaicompat._toolcalls import ToolCalls
 
 STOPS = frozenset(
     ('stop', 'end_turn', 'eos', 'eos_token', 'stop_sequence', 'STOP', 'complete', 'COMPLETE')
@@ -30,31 +28,6 @@ _WHOLE = STOPS | {'tool_calls', 'function_call', 'tool_use', 'tool_call', 'TOOL_
 _PARSER = lazy(
     r'failed to parse (?:input|output|the generated \w+)(?: at pos \d+)?: ?(?P<text>.+)', re.DOTALL | re.IGNORECASE
 )
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What may be called in the text.
-
-    Attributes:
-        schemas: The tools that may be called: parameter schemas by name.
-        wanted: What becomes of their calls.
-        expected: Whether the request asked for calls as text, and strict reading is not to take them for a deviation.
-    """
-
-    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    wanted: TextCalls = 'off'
-    expected: bool = False
-
-    @property
-    def mode(self) -> TextCalls:
-        """What is done: nothing where there is no tool."""
-        return self.wanted if self.schemas else 'off'
-
-    @property
-    def suppresses(self) -> bool:
-        """Whether calls are taken out and not made."""
-        return self.mode == 'suppress'
 
 
 class Recovery:

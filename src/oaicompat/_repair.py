@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oaicompat._context import INLINE, KEPT, SEARCHED, Context, IncompleteError
+from oaicompat._context import SEARCHED, Context
 from oaicompat._details import FIELD as DETAILS
 from oaicompat._details import Details, listed
 from oaicompat._envelope import (
     REASONING_FIELDS,
     TEXTS,
     FailureError,
+    IncompleteError,
     Json,
     beyond,
     choices_of,
@@ -33,6 +34,7 @@ from oaicompat._envelope import (
 )
 from oaicompat._gathered import Gathered
 from oaicompat._json import has_half, joined_halves, without_halves
+from oaicompat._keys import INLINE, KEPT
 from oaicompat._recovery import STOPS, Recovery, rejected_text
 from oaicompat._thinking import HARMONY_TAGS, Piece, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls

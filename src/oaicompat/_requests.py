@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oaicompat import _messages
-from oaicompat._prompted import prompted
 
 Body = Mapping[str, Any]
 Profile = Mapping[str, Any]
@@ -117,6 +116,8 @@ def _label(tool: Any) -> tuple[Any, ...] | None:
 
 def by_prompt(body: Body, profile: Profile) -> Body:
     """Tools in the prompt, and with them the format: a server that holds an answer to it leaves no place for a call."""
+    from oaicompat._prompted import prompted
+
     new = prompted(body, profile)
     offered = body.get('tools') or body.get('functions')
     if new is body or not offered or 'none' in (body.get('tool_choice'), body.get('function_call')):

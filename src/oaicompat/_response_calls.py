@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from oaicompat._context import Context
 from oaicompat._envelope import FailureError, Json
 from oaicompat._json import as_object, dumped, is_cut_off, repair_arguments
+from oaicompat._keys import WHOLE
 from oaicompat._response_texts import Halves, Told
 from oaicompat._responses import whole_call, with_call_id
-from oaicompat._toolcalls import WHOLE, ToolCalls
+from oaicompat._toolcalls import ToolCalls
 
 
 class Call:

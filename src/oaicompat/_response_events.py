@@ -12,8 +12,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from oaicompat._context import Context, IncompleteError
-from oaicompat._envelope import FailureError, Json, failure_in, text_in
+from oaicompat._context import Context
+from oaicompat._envelope import FailureError, IncompleteError, Json, failure_in, text_in
 from oaicompat._response_calls import Calls
 from oaicompat._response_texts import STREAMED, Texts, fold_event, joined_output
 from oaicompat._responses import (

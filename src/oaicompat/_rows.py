@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oaicompat._schemas import DIALECTS
+from oaicompat._dialects import DIALECTS
 from oaicompat._server import Server
 from oaicompat.profile import CompatibleModelProfile
 

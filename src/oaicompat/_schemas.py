@@ -1,4 +1,4 @@
-"""Which rewrites of a JSON Schema a server asks for: read from its refusal, or known of its dialect; pure.
+"""Which rewrites of a JSON Schema a server asks for: read from its refusal; pure.
 
 `rewrites_for()` looks for phrases first, which say what is demanded. Else it looks for keywords: as the last part of
 a path, in quotes, or in a list of refused ones. A keyword that is also a word counts only so, never in mere prose,
@@ -9,20 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from oaicompat._patterns import lazy
 from oaicompat._rewrites import REWRITES, keywords_in, rewritten
 
-__all__ = ('BLIND', 'DIALECTS', 'REWRITES', 'Dialect', 'keywords_in', 'rewrites_for', 'rewritten')
-
-
-class Dialect(NamedTuple):
-    """The rewrites that a provider is known to need, and the pages that say so."""
-
-    rewrites: tuple[str, ...]
-    evidence: tuple[str, ...]
+__all__ = ('BLIND', 'REWRITES', 'keywords_in', 'rewrites_for', 'rewritten')
 
 
 _READ = 20_000  # letters; Gemini repeats its complaint for each place
@@ -136,115 +128,3 @@ BLIND: tuple[tuple[str, ...], ...] = (
     tuple(name for name in REWRITES if name not in ('closed', 'anyOf.siblings')),
 )
 """What to try together, in this order, where a refusal names nothing."""
-
-_GEMINI_UNKNOWN = (
-    *(
-        'additionalProperties',
-        'exclusiveMinimum',
-        'exclusiveMaximum',
-        'const',
-        'oneOf',
-        'allOf',
-        'prefixItems',
-        'not',
-        'if',
-    ),
-    *(
-        'multipleOf',
-        'uniqueItems',
-        'contains',
-        'patternProperties',
-        'propertyNames',
-        'examples',
-        '$schema',
-        '$id',
-        '$comment',
-    ),
-)
-_SIZES = ('minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties')
-DIALECTS: Mapping[str, Dialect] = MappingProxyType(
-    {
-        'moonshot': Dialect(
-            (
-                *(
-                    '$ref',
-                    'boolean',
-                    'const',
-                    'oneOf',
-                    'allOf',
-                    'prefixItems',
-                    'enum',
-                    'anyOf.siblings',
-                    'exclusiveMinimum',
-                ),
-                *(
-                    'exclusiveMaximum',
-                    'format',
-                    'pattern',
-                    'multipleOf',
-                    'uniqueItems',
-                    'minProperties',
-                    'maxProperties',
-                ),
-                *(
-                    'examples',
-                    '$schema',
-                    '$comment',
-                    '$anchor',
-                    'deprecated',
-                    'readOnly',
-                    'writeOnly',
-                    'propertyNames',
-                    'not',
-                ),
-                *(
-                    'if',
-                    'patternProperties',
-                    'dependentRequired',
-                    'dependentSchemas',
-                    'contains',
-                    'unevaluatedProperties',
-                ),
-                *('unevaluatedItems', 'contentEncoding', 'contentMediaType', 'contentSchema', 'typed'),
-            ),
-            (
-                'https://github.com/MoonshotAI/walle/blob/main/docs/mfjs-walle-vs-draft-2020-12.md',
-                'https://github.com/MoonshotAI/kimi-cli/issues/1595',
-            ),
-        ),
-        'gemini': Dialect(
-            ('$ref', 'enum', 'type', 'items', *_GEMINI_UNKNOWN),
-            (
-                'https://docs.cloud.google.com/gemini-enterprise-agent-platform/reference/rest/v1/Schema.md.txt',
-                'https://github.com/openswarm-ai/openswarm/issues/24',
-                'https://github.com/TokenRhythm/opensquilla/issues/1263',
-                'https://github.com/anomalyco/opencode/issues/12295',
-            ),
-        ),
-        'cerebras': Dialect(
-            ('boolean', 'type', 'pattern', 'format', 'closed', *_SIZES),
-            (
-                'https://inference-docs.cerebras.ai/capabilities/structured-outputs',
-                'https://github.com/elizaOS/eliza/pull/11156',
-                'https://github.com/agno-agi/agno/pull/6014',
-            ),
-        ),
-        'mistral': Dialect(
-            ('$id', '$schema', 'minLength', 'maxLength', 'pattern', 'format'),
-            (
-                'https://github.com/BerriAI/litellm/pull/13389',
-                'https://github.com/browser-use/browser-use/pull/3679',
-            ),
-        ),
-        'groq': Dialect(
-            ('minItems', 'maxItems', 'closed', 'properties'),
-            (
-                'https://console.groq.com/docs/structured-outputs',
-                'https://github.com/i-am-bee/beeai-framework/issues/1215',
-                'https://github.com/usestrix/strix/issues/1088',
-                'https://github.com/eigent-ai/eigent/pull/1786',
-            ),
-        ),
-    }
-)
-"""Rewrites for providers, as documented by them or as reported of their refusals."""

@@ -28,7 +28,7 @@ from inspect import signature
 from itertools import islice
 from time import monotonic
 from types import MethodType
-from typing import Any, NamedTuple, NoReturn, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, Self, cast
 
 import httpx2
 from openai import (
@@ -43,11 +43,12 @@ from openai import (
 from openai._streaming_cleanup import drain_response_async
 from typing_extensions import override
 
-from oaicompat._context import IncompleteError
-from oaicompat._envelope import FailureError
+from oaicompat._envelope import STRICT, FailureError, IncompleteError
 from oaicompat._short import Item, Shortener, Shortens
 from oaicompat._sse import DONE, ErrorText, Event, EventDecoder, EventTooLargeError, NoJson, read_values
-from oaicompat._strict import STRICT, Check, repaired_fault
+
+if TYPE_CHECKING:
+    from oaicompat._strict import Check
 
 # What AsyncOpenAI fills from the environment where its caller gave none: arguments and attributes by these names.
 # https://github.com/openai/openai-python/blob/main/src/openai/_client.py
@@ -500,6 +501,8 @@ class RepairedStream(AsyncStream[Any]):
 
     def _check(self, value: object) -> None:
         """Raise where `value` deviates, by itself or by what had to be repaired."""
+        from oaicompat._strict import repaired_fault
+
         self._count += 1
         kind = self.response.headers.get('content-type', '')
         if not kind.lower().startswith('text/event-stream'):
@@ -516,6 +519,8 @@ class RepairedStream(AsyncStream[Any]):
             self._deviate(f'expected a JSON object in each event and got {said[:_QUOTED]!r}')
 
     def _check_end(self) -> None:
+        from oaicompat._strict import repaired_fault
+
         if not self._repair.finished:
             self._deviate('the stream ended without ' + ('a last event' if self._typed else 'a finish reason'))
         if not self._announced and not self._typed:

@@ -21,9 +21,6 @@ from oaicompat.repairs import REPAIRS
 Check = Callable[[Mapping[str, Any]], str | None]
 """Says where one JSON object departs from the reference; `None` where it does not."""
 
-STRICT = 'strict: '
-"""How an error of `compat_repair='strict'` begins: the server will say the same again."""
-
 _SHOWN = 80
 _LONGEST = 500
 

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oaicompat._json import as_object, dumped, ends_inside, extends, goes_on, has_half, joined_halves, repair_arguments
+from oaicompat._keys import WHOLE
 from oaicompat._nested import decode_nested
 from oaicompat._patterns import lazy
 
 Call = dict[str, Any]
 
-WHOLE = 'oaicompat_arguments'
-"""Key of a delta's call: its arguments as a whole, in place of all fragments before."""
 
 _MARKER = lazy(r'(?:<[|\uff5c/]|</?tool_call|\[/?TOOL_CALLS).*', re.DOTALL)
 _DRESS = lazy(

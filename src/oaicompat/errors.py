@@ -27,11 +27,9 @@ from pydantic_ai.exceptions import (
 )
 
 from oaicompat._client import body_of
-from oaicompat._complaints import complaints
 from oaicompat._endpoint import Endpoint
-from oaicompat._envelope import FailureError
+from oaicompat._envelope import STRICT, FailureError
 from oaicompat._patterns import lazy
-from oaicompat._strict import STRICT
 
 __all__ = ('is_retryable',)
 
@@ -71,7 +69,7 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def _status_is_retryable(status: int, body: object) -> bool:
-    texts = list(complaints(body))
+    texts = list(_complaints(body))
     if any(pattern.search(text) for text in texts for pattern in (_CONTEXT_LENGTH, _TEMPLATE)):
         return False
     return status in _RETRYABLE_STATUSES or status >= _SERVER_ERROR
@@ -134,8 +132,8 @@ def _lost(error: ModelHTTPError) -> str:
     told = body_of(error)
     if not isinstance(told, Mapping) or 'error' not in told:
         return ''
-    kept = set(complaints(told['error']))
-    lost = [text for text in dict.fromkeys(complaints(told)) if text.strip() and text not in kept]
+    kept = set(_complaints(told['error']))
+    lost = [text for text in dict.fromkeys(_complaints(told)) if text.strip() and text not in kept]
     return '; '.join(text[:_QUOTED] for text in lost if text[:_QUOTED] not in str(error))
 
 
@@ -184,7 +182,7 @@ _DELAY = lazy(r'\d+(?:\.\d+)?')
 
 def _all_texts(body: object) -> list[str]:
     """The words of an error body; a delay that stands in a field of its own is put into words."""
-    texts = list(complaints(body))
+    texts = list(_complaints(body))
     stack = [body]
     while stack:
         value = stack.pop()
@@ -231,10 +229,16 @@ def _hint(error: ModelHTTPError, endpoint: Endpoint) -> str | None:
 
 
 def _names_model(error: ModelHTTPError) -> bool:
-    return any('model' in text.lower() for text in complaints(body_of(error)))
+    return any('model' in text.lower() for text in _complaints(body_of(error)))
 
 
 def wrong_url(endpoint: Endpoint) -> str:
     """What to look at where something else than the API answered."""
     cure = '; does it lack /v1?' if endpoint.unversioned else ''
     return f'`base_url` is {endpoint.shown}, and its {endpoint.path} was asked{cure}'
+
+
+def _complaints(body: object) -> Iterator[str]:
+    from oaicompat._complaints import complaints  # which no program needs that meets no error
+
+    return complaints(body)

@@ -11,9 +11,10 @@ import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import cache, partial
+from importlib import import_module
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from openai import AsyncOpenAI
 from openai.types import chat
@@ -36,14 +37,12 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _details, _urls
-from oaicompat._adapting import made_over
 from oaicompat._client import adapting, headers_of
-from oaicompat._context import INLINE, KEPT
 from oaicompat._endpoint import Endpoint
-from oaicompat._exchange import Exchange
 from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
-from oaicompat._lessons import together
+from oaicompat._keys import INLINE, KEPT, WHOLE
+from oaicompat._lesson import together
 from oaicompat._mapped import Sending, carries, maps_like
 from oaicompat._mapping import (
     FEW,
@@ -60,22 +59,20 @@ from oaicompat._mapping import (
     with_repairs,
     without_faults,
 )
-from oaicompat._open_reasoning import told_openly
-from oaicompat._pool import keep_connections
-from oaicompat._portable import portable
 from oaicompat._prepared import key_of, prepared
 from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream
 from oaicompat._short import CALLS
 from oaicompat._stepping import Source, Stepped, joined
-from oaicompat._toolcalls import WHOLE
 from oaicompat._unchanged import Memory
-from oaicompat.discovery import ListedModel, listed_by
 from oaicompat.errors import misuse_explained
 from oaicompat.profile import CompatibleModelProfile, merged_over, pin_of, pinned, shown, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
+
+if TYPE_CHECKING:
+    from oaicompat.discovery import ListedModel
 
 _Streamed = TypeVar('_Streamed', bound='_ExplainedResponse')
 _UNRESOLVED: tuple[int, Mapping[str, Any]] = (-1, {})
@@ -116,6 +113,7 @@ class _Compatible(Model[AsyncOpenAI]):
             UserError: For arguments that can't work: an empty model name, an unknown prefix, a URL that names no
                 server, a missing key, an unknown knob, `base_url` together with a `Provider`.
         """
+        import_module('oaicompat._exchange')  # now, and not in the event loop; nor before there is a model
         check_arguments(model_name, settings, options, type(self))
         if provider is None and base_url is None:
             check_name(model_name)
@@ -214,7 +212,11 @@ class _Compatible(Model[AsyncOpenAI]):
         pin = pin_of(self)
         if pin is None:
             return client
-        adapt = partial(made_over, profile=pin.profile, fired=pin.fired) if adapts(pin.profile) else None
+        if not adapts(pin.profile):
+            return adapting(client, None, pin.sending, raw=pin.raw)
+        from oaicompat._adapting import made_over
+
+        adapt = partial(made_over, profile=pin.profile, fired=pin.fired)
         return adapting(client, adapt, pin.sending, raw=pin.raw)
 
     async def list_models(self) -> list[ListedModel]:
@@ -223,6 +225,8 @@ class _Compatible(Model[AsyncOpenAI]):
         Raises:
             ModelAPIError: If there is no list in the answer, or no answer.
         """
+        from oaicompat.discovery import listed_by
+
         async with self:  # an agent that was left has closed the connections
             return await listed_by(self.client, self._endpoint, own_client=self._own_client)
 
@@ -230,6 +234,9 @@ class _Compatible(Model[AsyncOpenAI]):
         self, create: Any, messages: list[ModelMessage], stream: bool, settings: Any, parameters: Any, **kind: Any
     ) -> Any:
         """What the parent's `create` gets for an answer, repaired; sent again where a refusal taught how."""
+        from oaicompat._exchange import Exchange
+        from oaicompat._pool import keep_connections
+
         kind['own_client'] = self._own_client
         keep_connections(getattr(self, '_provider', None))
         exchange = Exchange(self, self._endpoint, create, messages, settings, parameters, **kind)
@@ -570,6 +577,9 @@ class OpenAICompatibleResponsesModel(_Compatible, OpenAIResponsesModel):
         if not self._is_portable:
             return await super()._map_messages(messages, *args, **options)
         encrypted = bool(self.profile.get('openai_supports_encrypted_reasoning_content'))
+        from oaicompat._open_reasoning import told_openly
+        from oaicompat._portable import portable
+
         messages = told_openly(messages, self.system, encrypted=encrypted)
         instructions, items = await super()._map_messages(messages, *args, **options)
         return instructions, portable(items, encrypted=encrypted)

@@ -18,7 +18,6 @@ from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 from oaicompat._mapped import Sending
-from oaicompat._schemas import REWRITES
 from oaicompat._toolreturns import FORMS, ToolReturnForm
 
 __all__ = ('CompatibleModelProfile', 'ToolReturnForm')
@@ -324,6 +323,8 @@ def _names(key: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
         raise UserError(f'`{key}` is {value!r}; expected a list of names')
     names = tuple(value)
+    from oaicompat._schemas import REWRITES
+
     known = REWRITES if key == 'compat_schema' else None
     for name in names:
         if not isinstance(name, str) or not name:
