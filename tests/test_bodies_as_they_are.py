@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from typing import Any
 
 import pytest
 from openai import AsyncOpenAI
+from openai._response import AsyncAPIResponse
 from openai._utils import _transform
 from openai.resources.chat import AsyncCompletions
 from openai.resources.responses import AsyncResponses
+from openai.types.chat import ChatCompletion
 from pydantic_ai import messages as m
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -120,3 +125,109 @@ async def test_what_json_cant_hold_fails_as_in_the_parent() -> None:
             await sent(kind, {'extra_body': {'odd': object()}})
         errors.append((type(raised.value), str(raised.value)))
     assert errors[0] == errors[1]
+
+
+HOOKS = ['post', 'request', '_prepare_options', '_build_request', '_build_headers']
+"""What a client's methods are given a body by."""
+
+
+def redacting(method: Any, seen: list[Any]) -> Any:
+    """`method`, which takes a request's options as its one or its second argument, behind one that changes them."""
+
+    def redact(options: Any) -> None:
+        body = getattr(options, 'json_data', options)
+        seen.append(json.loads(json.dumps(body, default=str)))
+        for message in body['messages']:
+            message['content'] = '[REDACTED]'
+
+    if inspect.iscoroutinefunction(method):
+
+        async def wrapped(*given: Any, **named: Any) -> Any:
+            redact(named.get('body') or next(one for one in given if hasattr(one, 'json_data')))
+            return await method(*given, **named)
+
+        return wrapped
+
+    def called(*given: Any, **named: Any) -> Any:
+        redact(named.get('options') or next(one for one in given if hasattr(one, 'json_data')))
+        return method(*given, **named)
+
+    return called
+
+
+@pytest.mark.parametrize('where', ['class', 'subclass', 'instance'])
+@pytest.mark.parametrize('hook', HOOKS)
+async def test_a_hook_gets_what_it_got(hook: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    method = getattr(AsyncOpenAI, hook)
+    if where == 'class':
+        monkeypatch.setattr(AsyncOpenAI, hook, redacting(method, seen))
+    kind = type('Own', (AsyncOpenAI,), {hook: redacting(method, seen)}) if where == 'subclass' else AsyncOpenAI
+    bodies: list[Any] = []
+    for model in (OpenAIChatModel, OpenAICompatibleModel):
+        async with ScriptedServer(lambda _: Reply.json(completion('Hello'))) as server:
+            async with kind(api_key='k', base_url=server.base_url) as client:
+                if where == 'instance':
+                    setattr(client, hook, redacting(getattr(client, hook), seen))
+                asked: list[m.ModelMessage] = [m.ModelRequest([m.UserPromptPart('Hi')])]
+                await model('m', provider=OpenAIProvider(openai_client=client)).request(asked, None, NOTHING)
+        bodies.append(server.requests[-1].json)
+    assert bodies == [{'messages': [{'role': 'user', 'content': '[REDACTED]'}], 'model': 'm', 'stream': False}] * 2
+    assert seen[: len(seen) // 2] == seen[len(seen) // 2 :]
+
+
+@pytest.mark.parametrize('hook', ['_process_response_data', '_process_response'])
+async def test_a_hook_for_answers_gets_what_it_got(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    method, seen = getattr(AsyncOpenAI, hook), list[Any]()
+
+    def processed(*given: Any, **named: Any) -> Any:
+        seen.append(named['cast_to'])
+        return method(*given, **named)
+
+    monkeypatch.setattr(AsyncOpenAI, hook, processed)
+    await sent(OpenAIChatModel)
+    await sent(OpenAICompatibleModel)
+    assert seen == [ChatCompletion] * 2
+
+
+async def test_a_parse_of_somebodys_own_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, seen = AsyncAPIResponse.parse, list[Any]()
+
+    async def parsed(response: Any, **options: Any) -> Any:
+        seen.append(await parse(response, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(AsyncAPIResponse, 'parse', parsed)
+    await sent(OpenAIChatModel)
+    await sent(OpenAICompatibleModel)
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    'headers',
+    [
+        {'Content-Type': 'multipart/form-data'},
+        {'content-type': 'text/plain'},
+        {'X-Stainless-Raw-Response': 'true'},
+        {'x-stainless-raw-response': 'stream'},
+        {'X-Other': 'a'},
+    ],
+)
+@pytest.mark.parametrize('of_client', [True, False])
+async def test_headers_that_ask_for_another_form_of_body_or_answer(headers: dict[str, str], of_client: bool) -> None:
+    told = []
+    for kind in (OpenAIChatModel, OpenAICompatibleModel):
+        async with ScriptedServer(lambda _: Reply.json(completion('Hello'))) as server:
+            client = AsyncOpenAI(api_key='k', base_url=server.base_url, default_headers=headers if of_client else {})
+            async with client:
+                model = kind('m', provider=OpenAIProvider(openai_client=client))
+                settings: Any = {} if of_client else {'extra_headers': headers}
+                try:
+                    answer: Any = (await model.request(HISTORY, settings, NOTHING)).parts
+                except UnexpectedModelBehavior as error:
+                    answer = str(error)
+        request = server.requests[-1]
+        kind_of_body, _, boundary = str(request.headers.get('content-type')).partition('boundary=')
+        body = sorted(request.body.split(boundary.encode())) if boundary else json.loads(request.body)
+        told.append((answer, body, kind_of_body))
+    assert told[0] == told[1]

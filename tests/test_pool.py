@@ -269,7 +269,7 @@ async def test_a_waiter_that_is_cancelled_when_it_was_told_hands_its_connection_
 async def test_an_answer_that_breaks_off_frees_its_place() -> None:
     async with loopback() as server, asking(server.url, _max_connections=1) as model:
         client = pool_of(model)
-        keep_connections(model._provider)
+        keep_connections(model._provider, own=True)
         server.cut = True
         async with httpx2.AsyncClient(transport=model.client._client._transport) as http:
             with pytest.raises(httpx2.RemoteProtocolError):
@@ -283,7 +283,7 @@ async def test_a_server_that_is_not_there_frees_its_place() -> None:
     async with loopback() as server:
         url = server.url
     async with asking(url, _max_connections=1) as model:
-        keep_connections(model._provider)
+        keep_connections(model._provider, own=True)
         for _ in range(3):
             with pytest.raises(httpx2.ConnectError):
                 await model.client._client.post(url, json={})
@@ -312,7 +312,7 @@ async def test_other_hosts_make_room_for_each_other() -> None:
 
 async def test_a_stream_that_is_left_frees_its_place() -> None:
     async with loopback() as server, asking(server.url, _max_connections=1) as model:
-        keep_connections(model._provider)
+        keep_connections(model._provider, own=True)
         http = model.client._client
         for _ in range(3):
             async with http.stream('POST', server.url, json={}) as response:
@@ -354,6 +354,70 @@ async def test_another_scheme_is_httpcores_error() -> None:
         await pool.handle_async_request(httpcore2.Request('GET', 'gopher://h/'))
 
 
+async def test_what_a_recorder_gave_away_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with loopback() as server, asking(server.url) as model:
+        assert await ask(model) == 'Hello'
+        theirs = AsyncConnectionPool.handle_async_request
+
+        async def recorded(pool: Any, request: Any) -> Any:
+            return await theirs(pool, request)
+
+        monkeypatch.setattr(AsyncConnectionPool, 'handle_async_request', recorded)
+        server.answers.clear()
+        first = asyncio.create_task(ask(model))  # on the connection that lies on our stack
+        await server.until(lambda: server.asked == 2)
+        monkeypatch.undo()
+        second = asyncio.create_task(ask(model))
+        await server.until(lambda: server.asked == 3)
+        server.answers.set()
+        assert [*await asyncio.gather(first, second)] == ['Hello'] * 2
+        assert server.opened == 2
+
+
+async def test_connections_to_another_host_are_closed_in_time() -> None:
+    async with loopback() as one, loopback() as two, asking(one.url, _keepalive_expiry=0.2) as model:
+        await asyncio.gather(*(ask(model) for _ in range(40)))
+        await asyncio.sleep(0.3)
+        assert (await model.client._client.post(two.url, json={})).status_code == 200
+        await one.until(lambda: not one.now)
+        assert len(pool_of(model).connections) == 1
+
+
+async def test_expired_connections_that_cant_be_closed_fail_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of an event loop that is gone can't: in the parent one request fails for all of them."""
+    answer = b'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
+    pool: Any = AsyncConnectionPool(keepalive_expiry=10.0, network_backend=httpcore2.AsyncMockBackend([answer] * 4))
+    pool.__class__ = ConnectionStack
+
+    async def gone(_: Any) -> None:
+        raise RuntimeError('Event loop is closed')
+
+    async def get() -> bytes:
+        response = await pool.handle_async_request(httpcore2.Request('GET', 'http://h/', headers={'host': 'h'}))
+        body: bytes = await response.aread()
+        await response.aclose()
+        return body
+
+    assert [*await asyncio.gather(get(), get(), get())] == [b'ok'] * 3
+    count = len(pool.connections)
+    monkeypatch.setattr(httpcore2.AsyncMockStream, 'aclose', gone)
+    pool._keepalive_expiry = -1.0
+    assert count > 0
+    assert await get() == b'ok'
+    assert len(pool.connections) == 1
+
+
+async def test_the_limits_of_a_given_provider_hold() -> None:
+    async with loopback() as server:
+        provider = OpenAIProvider(base_url=server.url, api_key='k')
+        async with OpenAICompatibleModel('m', provider=provider) as model:
+            pool = pool_of(model)
+            pool._max_keepalive_connections = 3
+            await asyncio.gather(*(ask(model) for _ in range(10)))
+            assert type(pool) is ConnectionStack
+            assert len(pool.connections) == 3
+
+
 async def test_the_responses_api_and_given_providers_have_it_too() -> None:
     async with loopback() as server:
         provider = OpenAIProvider(base_url=server.url, api_key='k')
@@ -387,6 +451,7 @@ class Own(AsyncConnectionPool):
         pytest.param(lambda: a_provider(lambda pool: delattr(pool, '_keepalive_expiry')), id='no expiry'),
         pytest.param(lambda: a_provider(lambda pool: delattr(pool, '_max_connections')), id='no limit'),
         pytest.param(lambda: a_provider(lambda pool: delattr(pool, '_connections')), id='no list'),
+        pytest.param(lambda: a_provider(lambda pool: delattr(pool, '_max_keepalive_connections')), id='no idle limit'),
         pytest.param(lambda: a_provider(lambda pool: delattr(pool, '_proxy')), id='no proxy known'),
         pytest.param(lambda: OpenAIProvider(api_key='k', http_client=httpx2.AsyncClient()), id='a given HTTP client'),
         pytest.param(lambda: OpenAIProvider(openai_client=AsyncOpenAI(api_key='k')), id='a given client'),
@@ -396,11 +461,11 @@ async def test_any_other_pool_stays_as_it_is(provider: Callable[[], Provider[Asy
     made = provider()
     pool = cast(Any, made.client)._client._transport._pool
     kind, state = type(pool), dict(vars(pool))
-    keep_connections(made)
+    keep_connections(made, own=True)
     assert type(pool) is kind
     assert vars(pool) == state
 
 
 @pytest.mark.parametrize('provider', [None, object(), 'openai'])
 def test_what_is_no_provider_is_nothing_to_keep(provider: object) -> None:
-    keep_connections(provider)
+    keep_connections(provider, own=True)

@@ -6,7 +6,6 @@ parent expects. Timeouts are set here, too. Overrides nothing.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Set
@@ -14,6 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import anyio
 from openai import APIConnectionError, APIError, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
@@ -77,7 +77,7 @@ class Answer:
     details: bool = True
     own_client: bool = True
     client: AsyncOpenAI | None = None
-    began: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    began: float = field(default_factory=anyio.current_time)
 
     @property
     def profile(self) -> Profile:
@@ -112,7 +112,7 @@ class Answer:
         timed = {**self.settings, 'timeout': request_timeout(connect, self._idle if streamed else seconds)}
         try:
             # All tries of one call together.
-            async with nullcontext() if stream else asyncio.timeout_at(self.began + seconds):
+            with nullcontext() if stream else anyio.fail_after(self.began + seconds - anyio.current_time()):
                 yield timed
         except ModelTimeoutError as error:
             knob, limit = ('connect', connect) if is_connecting(error) else ('idle', self._idle)
@@ -145,11 +145,11 @@ class Answer:
                 body = error_body(cause)
                 told = as_stream(body, cause, self.client)
                 return await self.repaired(_done(told), stream=True) if stream else self._completion(body)
-            document = cause.object.decode('utf-8', 'replace') if isinstance(cause, UnicodeDecodeError) else None
-            document = getattr(cause, 'doc', document)
+            bytes_ = cause.object if isinstance(cause, UnicodeDecodeError) else None
+            document = getattr(cause, 'doc', None) if bytes_ is None else self._text(bytes_)
             if stream or not isinstance(document, str):
                 raise
-            return self._completion(document)
+            return self._completion(document, {'sse.invalid_utf8'} if bytes_ is not None else set())
         if isinstance(came, AsyncStream):
             strict = self._check if self._strict else None
             idle = self._idle if self._limits else None
@@ -196,8 +196,18 @@ class Answer:
             return False
         return rejected_text(error.body, self._offer) is not None
 
-    def _completion(self, came: dict[str, Any] | ChatCompletion | Response | str) -> Any:
-        repairs: set[str] = set()
+    def _text(self, body: bytes) -> str:
+        """A body that is no UTF-8: by the charset that the server told, if it fits."""
+        charset = getattr(self.pin.response, 'charset_encoding', None)
+        try:
+            return body.decode(charset or 'utf-8')
+        except (LookupError, ValueError):
+            return body.decode('utf-8', 'replace')
+
+    def _completion(
+        self, came: dict[str, Any] | ChatCompletion | Response | str, repairs: set[str] | None = None
+    ) -> Any:
+        repairs = set() if repairs is None else repairs
         try:
             wire = self._wire(came)
             body, context = self._body(wire, repairs)

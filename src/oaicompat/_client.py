@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
-from types import FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 
-import openai
 from openai import (
     APIStatusError,
     APITimeoutError,
@@ -28,7 +25,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from oaicompat._mapped import Sending
-from oaicompat._sdk import post_content, sends_content
+from oaicompat._sdk import is_sdks_own, post_content, sends_content
 
 _ASKING_TIMEOUT = 10.0
 """Seconds to wait for an answer that takes no inference."""
@@ -43,15 +40,6 @@ _OPTIONS = ('extra_headers', 'extra_query', 'timeout')  # of the SDK's `create` 
 _READ = ('model', 'stream')  # by the SDK itself
 _LONG = ('messages', 'input', 'tools')
 _ASKED = {'messages'}  # of these, what its method asks for
-
-
-def _is_sdks(method: object) -> bool:
-    """Whether a method is the SDK's own, and nobody's who reads what it is given; proxies pass for what they hold."""
-    function = method.__func__ if type(method) is MethodType else None
-    return type(function) is FunctionType and function.__code__.co_filename.startswith(_SDK)
-
-
-_SDK = str(Path(openai.__file__).parent)
 
 
 class _Adapted:
@@ -80,15 +68,13 @@ class _Adapted:
         return _Adapted(inner, self._adapt, self._sending, self._raw)
 
     async def create(self, **arguments: Any) -> Any:
-        create = self._inner.create
-        client = getattr(self._inner, '_client', None)
-        walks = all(map(_is_sdks, (create, getattr(client, 'post', None), getattr(client, 'request', None))))
+        create, walks = self._inner.create, is_sdks_own(self._inner)
         options = {key: arguments.pop(key) for key in _OPTIONS if key in arguments}
         named = {key: arguments[key] for key in _READ if key in arguments}
         extra = arguments.pop('extra_body', None) or {}
         body = {key: value for key, value in arguments.items() if not isinstance(value, Omit | NotGiven)} | extra
         adapted = self._adapt(body) if self._adapt is not None else body
-        if walks and (content := self._content(adapted)) is not None:
+        if walks and (content := self._content(adapted, options.get('extra_headers'))) is not None:
             return await post_content(self._inner, content, self._raw, {**named, **options})
         if self._sending is not None and adapted is body:
             given = arguments['messages']
@@ -104,10 +90,10 @@ class _Adapted:
         asked = {key: Omit() if walks else rest.pop(key) for key in _ASKED if key in rest}
         return await create(**named, **asked, **options, extra_body=rest)
 
-    def _content(self, body: Mapping[str, Any]) -> bytes | None:
+    def _content(self, body: Mapping[str, Any], headers: object) -> bytes | None:
         """The JSON of a body, where it can be sent as such and holds nothing that the SDK has to make JSON of."""
         messages = body.get('messages')
-        if type(messages) is not list or not sends_content(self._inner):
+        if type(messages) is not list or not sends_content(self._inner, headers):
             return None
         try:
             if self._sending is None:

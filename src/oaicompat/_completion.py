@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from typing_extensions import TypeIs
+
 from oaicompat._context import SEARCHED, Context
 from oaicompat._details import FIELD as DETAILS
 from oaicompat._details import listed
@@ -24,7 +26,7 @@ from oaicompat._envelope import (
 from oaicompat._json import without_halves
 from oaicompat._keys import INLINE, KEPT
 from oaicompat._offer import Offer
-from oaicompat._recovery import STOPS, recovered, rejected_text
+from oaicompat._recovery import is_stop, recovered, rejected_text
 from oaicompat._repair import ChunkRepair
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
@@ -110,7 +112,7 @@ def _choice(choice: Json, context: Context, repairs: set[str]) -> Json:
     if isinstance(content, str):
         message = _with_thinking(message, content, context, repairs)
     searched = recovered(message, context.offer, tracker, SEARCHED, repairs, reason=choice.get('finish_reason'))
-    if searched.get('tool_calls') != message.get('tool_calls') and choice.get('finish_reason') in STOPS:
+    if searched.get('tool_calls') != message.get('tool_calls') and is_stop(choice.get('finish_reason')):
         choice = {**choice, 'finish_reason': 'tool_calls'}
     message = searched
     if context.answer_in_reasoning and not _said(message) and not message.get('tool_calls'):
@@ -214,11 +216,12 @@ def fold(chunks: Iterable[Json]) -> Json:
         _fold_fields(chunk, body, but=('choices', 'usage', 'object'))
         if isinstance(chunk.get('usage'), dict):
             usage = _added(usage or {}, chunk['usage'])
-        for choice in (chunk.get('choices') or [])[:1]:
+        for choice in filter(_is_object, _listed(chunk.get('choices'))[:1]):
             whole['finish_reason'] = choice.get('finish_reason') or whole['finish_reason']
             _fold_fields(choice, whole, but=('index', 'delta', 'finish_reason'))
-            delta = choice.get('delta') or {}
-            for call in delta.get('tool_calls') or ():
+            if not _is_object(delta := choice.get('delta')):
+                continue
+            for call in filter(_is_object, _listed(delta.get('tool_calls'))):
                 _fold_call(call, calls)
             _fold_fields(delta, message, but=('role', 'tool_calls'), joined=True)
     for fields in (message, *(call['function'] for call in calls.values())):
@@ -228,6 +231,14 @@ def fold(chunks: Iterable[Json]) -> Json:
     if calls:
         message['tool_calls'] = [calls[index] for index in sorted(calls)]
     return {**body, 'object': 'chat.completion', 'choices': [whole], **({'usage': usage} if usage else {})}
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_object(value: object) -> TypeIs[Json]:
+    return isinstance(value, dict)
 
 
 def _fold_fields(fields: Mapping[str, Any], into: Json, but: Sequence[str] = (), *, joined: bool = False) -> None:
@@ -259,9 +270,12 @@ def _copied(value: Any) -> Any:
 
 
 def _fold_call(call: Mapping[str, Any], calls: dict[int, Json]) -> None:
-    whole = calls.setdefault(call['index'], {'id': None, 'type': 'function', 'function': {'name': '', 'arguments': ''}})
+    index = call.get('index')
+    at = index if type(index) is int else max(calls, default=0)
+    whole = calls.setdefault(at, {'id': None, 'type': 'function', 'function': {'name': '', 'arguments': ''}})
     _fold_fields(call, whole, but=('index', 'type', 'function'))
-    _fold_fields(call.get('function') or {}, whole['function'], joined=True)
+    if _is_object(function := call.get('function')):
+        _fold_fields(function, whole['function'], joined=True)
 
 
 def _added(total: Json, usage: Json) -> Json:

@@ -6,13 +6,13 @@ and overrides nothing.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
+import anyio
+from anyio.lowlevel import RunVar
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 
@@ -27,7 +27,7 @@ logger = logging.getLogger('oaicompat')
 
 LLAMA_CPP = 'llama.cpp'
 _LLAMA_CPP_BUILD = lazy(r'^b\d+-[0-9a-f]{4,}')
-_ASKING: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], asyncio.Lock]] = WeakKeyDictionary()
+_ASKING: RunVar[dict[tuple[str, str], anyio.Lock]] = RunVar('oaicompat_asking')
 
 Profile = Mapping[str, Any]
 
@@ -173,10 +173,11 @@ class Endpoint:
             self.note('request.tool_return', {'compat_tool_return': form}, f'{because} {shown}')
         return form
 
-    def _asking(self) -> asyncio.Lock:
+    def _asking(self) -> anyio.Lock:
         """One lock for each question and event loop, so that a burst of first calls asks once."""
-        locks = _ASKING.setdefault(asyncio.get_running_loop(), {})
-        return locks.setdefault((self.url, self.model), asyncio.Lock())
+        if (locks := _ASKING.get(None)) is None:
+            _ASKING.set(locks := {})
+        return locks.setdefault((self.url, self.model), anyio.Lock())
 
 
 def knobs_of(profile: Profile) -> str:

@@ -5,12 +5,12 @@ Between a model and what it overrides: `Exchange` knows the model only by what i
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+import anyio
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage
@@ -73,7 +73,7 @@ class Exchange:
         """
         if self.own_client:
             watch(self.model.client, see)
-        began = asyncio.get_running_loop().time()
+        began = anyio.current_time()
         try:
             return await adapted(self.endpoint, partial(self._send, stream, began), self._profile)
         except ModelHTTPError as error:

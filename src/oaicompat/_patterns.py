@@ -15,6 +15,8 @@ class _Lazy:
         self._given = source, flags
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith('__'):  # who copies asks, before there is anything to compile
+            raise AttributeError(name)
         value = getattr(re.compile(*self._given), name)
         self.__dict__[name] = value
         return value

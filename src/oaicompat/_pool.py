@@ -1,14 +1,15 @@
 """Connections kept for as many requests at once as there are.
 
 httpcore's pool looks at each of its connections twice a request and keeps a hundred of those that are idle. The pool
-here takes the connection that was used last, from a stack, and keeps as many as were in use at once until they expire;
-connections, their life and their errors are httpcore's. Nothing here knows what is sent.
+here takes the connection that was used last, from a stack, and keeps as many as were in use at once until a request
+finds them expired; connections, their life and their errors are httpcore's. Nothing here knows what is sent.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, NamedTuple, cast
@@ -27,14 +28,17 @@ from typing_extensions import override
 
 _THEIRS = AsyncConnectionPool.handle_async_request
 _SCHEMES = (b'http', b'https')
-_AT_ONCE = 16  # expired connections that one request closes
 
 
-def keep_connections(provider: object) -> None:
+def keep_connections(provider: object, *, own: bool) -> None:
     """Let the HTTP client that `provider` made for itself keep its connections on a stack.
 
     A pool that was used already, one of another class, with a proxy or with HTTP/2, and a client that the caller made
     stay as they are.
+
+    Args:
+        provider: The provider.
+        own: Whether it is ours, so that as many connections may be kept as there may be; else its limit holds.
     """
     client = getattr(provider, '_own_http_client', None)
     pool = getattr(getattr(client, '_transport', None), '_pool', None)
@@ -45,9 +49,11 @@ def keep_connections(provider: object) -> None:
     plain = state.get('_http2') is False and state.get('_proxy', pool) is None
     if unused and plain and state.keys() >= _READ:
         pool.__class__ = ConnectionStack
+        if own:
+            pool._max_keepalive_connections = pool._max_connections
 
 
-_READ = {'_connections', '_max_connections', '_keepalive_expiry'}  # of the parent
+_READ = {'_connections', '_max_connections', '_max_keepalive_connections', '_keepalive_expiry'}  # of the parent
 
 
 class _Idle(NamedTuple):
@@ -103,7 +109,7 @@ class ConnectionStack(AsyncConnectionPool):
 
     async def give_back(self, connection: AsyncConnectionInterface, origin: Origin) -> None:
         """Keep a connection that is needed no more, or what is left of it, for another request."""
-        usable = connection.is_idle() and not connection.is_closed()
+        usable = _is_left(connection)
         if self._waiters:
             waiter = self._waiters.popleft()
             kept = usable and waiter.origin == origin
@@ -112,7 +118,7 @@ class ConnectionStack(AsyncConnectionPool):
             waiter.connection = connection if kept else self._opened(waiter.origin)
             waiter.told.set()
         else:
-            kept = usable
+            kept = usable and sum(map(len, self._stacks.values())) < self._max_keepalive_connections
             if kept:
                 self._stacks.setdefault(_key(origin), deque()).append(_Idle(connection, monotonic()))
         if not kept:
@@ -120,11 +126,14 @@ class ConnectionStack(AsyncConnectionPool):
 
     async def _taken(self, origin: Origin, request: Request) -> AsyncConnectionInterface:
         """A connection to `origin` that is nobody else's: one that was used, a new one, or the next that is free."""
-        if (stack := self._stacks.get(_key(origin))) is not None:
-            await self._close_expired(stack)
+        if self._stacks:
+            await self._close_expired()
+            stack = self._stacks.get(_key(origin))
             while stack:
                 connection = stack.pop().connection
-                if connection.is_idle() and not connection.has_expired():
+                if not _is_left(connection):
+                    continue
+                if not connection.has_expired():
                     return connection
                 await self._drop(connection)
         if len(self._connections) < self._max_connections or await self._made_room():
@@ -136,22 +145,25 @@ class ConnectionStack(AsyncConnectionPool):
         self._connections.append(connection)
         return connection
 
-    async def _close_expired(self, stack: deque[_Idle]) -> None:
-        """Close what has been at the bottom for too long, a few at a time."""
+    async def _close_expired(self) -> None:
+        """Close what has been at the bottom of a stack for too long."""
         if self._keepalive_expiry is None:
             return
         oldest = monotonic() - self._keepalive_expiry
-        for _ in range(_AT_ONCE):
-            if not stack or stack[0].since >= oldest:
-                return
-            await self._drop(stack.popleft().connection)
+        expired: list[AsyncConnectionInterface] = []
+        for stack in self._stacks.values():
+            while stack and stack[0].since < oldest:
+                expired.append(stack.popleft().connection)
+        for connection in filter(_is_left, expired):
+            await self._drop(connection)
 
     async def _made_room(self) -> bool:
         """Whether there is room for one more, without those that nobody needs."""
         self._connections = [connection for connection in self._connections if not connection.is_closed()]
         for stack in [*self._stacks.values()]:
-            if len(self._connections) >= self._max_connections and stack:
-                await self._drop(stack.popleft().connection)
+            while len(self._connections) >= self._max_connections and stack:
+                if _is_left(connection := stack.popleft().connection):
+                    await self._drop(connection)
         return len(self._connections) < self._max_connections
 
     async def _awaited(self, origin: Origin, seconds: float | None) -> AsyncConnectionInterface:
@@ -172,12 +184,18 @@ class ConnectionStack(AsyncConnectionPool):
 
     async def _drop(self, connection: AsyncConnectionInterface) -> None:
         self._forget(connection)
-        with anyio.CancelScope(shield=True):
+        # What can't be closed, since its event loop is gone, is as good as closed.
+        with anyio.CancelScope(shield=True), suppress(Exception):
             await connection.aclose()
 
     def _forget(self, connection: AsyncConnectionInterface) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
+
+
+def _is_left(connection: AsyncConnectionInterface) -> bool:
+    """Whether nobody has a connection that was left on a stack: the parent's own way may have given it away."""
+    return connection.is_idle() and not connection.is_closed()
 
 
 def _key(origin: Origin) -> bytes:

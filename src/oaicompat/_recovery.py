@@ -94,7 +94,7 @@ class Recovery:
 
     def finish(self, reason: object) -> list[Json]:
         """What is still held when the answer ends for that reason."""
-        return self._ended(cut=reason not in _WHOLE, more=_breaks_off(reason))
+        return self._ended(cut=not (isinstance(reason, str) and reason in _WHOLE), more=_breaks_off(reason))
 
     def calls(self, whole: list[Json]) -> list[Json]:
         """The calls to tell at the end: those that were doubted, but for those that were recovered, and `whole` ones.
@@ -163,7 +163,12 @@ CONTENT = 'content'
 
 def _breaks_off(reason: object) -> bool:
     """Whether an answer that ends for that reason, if one is said, would have gone on."""
-    return reason not in (None, '') and reason not in _WHOLE
+    return isinstance(reason, str) and bool(reason) and reason not in _WHOLE
+
+
+def is_stop(reason: object) -> bool:
+    """Whether a finish reason, which may be of any type, is one of `STOPS`."""
+    return isinstance(reason, str) and reason in STOPS
 
 
 def recovered(

@@ -35,7 +35,7 @@ from oaicompat._envelope import (
 from oaicompat._gathered import Gathered
 from oaicompat._json import has_half, joined_halves, without_halves
 from oaicompat._keys import INLINE, KEPT
-from oaicompat._recovery import STOPS, Recovery, rejected_text
+from oaicompat._recovery import Recovery, is_stop, rejected_text
 from oaicompat._thinking import HARMONY_TAGS, Piece, ThinkingSplitter
 from oaicompat._toolcalls import ToolCalls
 
@@ -205,7 +205,7 @@ class ChunkRepair:
             raise IncompleteError(f'the stream ended inside of the call of {cut or "a tool"}')
         found = self._recovery.found
         deltas = self._with_kept(self._ending(), ends=True)
-        late = self._recovery.found and not found and self._reason in STOPS
+        late = self._recovery.found and not found and is_stop(self._reason)
         reasons = [None] * (len(deltas) - 1) + ['tool_calls' if late else None]
         choices = zip(deltas, reasons, strict=False)
         return [self._chunk({'index': 0, 'delta': delta, 'finish_reason': reason}) for delta, reason in choices]
@@ -223,7 +223,7 @@ class ChunkRepair:
             self._finished, self._reason = True, reason
             told = any(delta.get(key) for key in SEARCHED)  # then a call that is open may go on
             deltas = _merged(deltas, [*self._released(), *(() if told else self._recovery.finish(reason))])
-        if self._recovery.found and reason in STOPS:
+        if self._recovery.found and is_stop(reason):
             choice = {**choice, 'finish_reason': 'tool_calls'}
         elif deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
             return [chunk]

@@ -26,11 +26,13 @@ from copy import copy
 from functools import cache
 from inspect import signature
 from itertools import islice
+from pathlib import Path
 from time import monotonic
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, Self, cast
 
 import httpx2
+import openai
 from openai import (
     APIConnectionError,
     APIError,
@@ -40,6 +42,8 @@ from openai import (
     NotGiven,
     Omit,
 )
+from openai._constants import RAW_RESPONSE_HEADER
+from openai._response import AsyncAPIResponse
 from openai._streaming_cleanup import drain_response_async
 from typing_extensions import override
 
@@ -112,13 +116,47 @@ def record_bodies(client: AsyncOpenAI, bodies: list[dict[str, Any]]) -> Iterator
         client._client.event_hooks = hooks
 
 
-def sends_content(resource: Any) -> bool:
-    """Whether a resource sends a body as it is given, and reads nothing of it: Azure's clients look for the model."""
+def is_sdks_own(resource: Any) -> bool:
+    """Whether all that is between a resource and the wire is the SDK's own, and nobody's who reads what it is given."""
     client = getattr(resource, '_client', None)
-    kind, post = type(client), getattr(resource, '_post', None)
-    plain = kind is AsyncOpenAI or kind is _isolated(cast(Hashable, AsyncOpenAI))
-    own = type(post) is MethodType and post.__func__ is AsyncOpenAI.post and post.__self__ is client
-    return plain and own and _takes_content()
+    of_resource = (getattr(resource, name, None) for name in ('create', '_post'))
+    of_client = (getattr(client, name, None) for name in _READERS)
+    return all(map(_is_sdks, (*of_resource, *of_client, AsyncAPIResponse.parse)))
+
+
+_READERS = (
+    *('post', 'request', '_prepare_options', '_build_request', '_build_headers'),
+    *('_process_response', '_process_response_data'),
+)
+"""The methods of a client that are given a body, or what answers it."""
+
+
+def _is_sdks(method: object) -> bool:
+    """Whether a method is the SDK's own; proxies pass for what they hold."""
+    function = method.__func__ if type(method) is MethodType else method
+    return type(function) is FunctionType and function.__code__.co_filename.startswith(_SDK)
+
+
+_SDK = (str(Path(openai.__file__).parent), __file__)  # and its clients as they are isolated
+
+
+def sends_content(resource: Any, headers: object) -> bool:
+    """Whether a resource sends a body as it is given, and reads nothing of it: Azure's clients look for the model.
+
+    Args:
+        resource: One that `is_sdks_own()`.
+        headers: Those of the request; some ask for another form of the body or of its answer.
+    """
+    client = resource._client
+    plain = type(client) is AsyncOpenAI or type(client) is _isolated(cast(Hashable, AsyncOpenAI))
+    return plain and _takes_content() and _are_plain(client._custom_headers) and _are_plain(headers or {})
+
+
+def _are_plain(headers: object) -> bool:
+    return isinstance(headers, Mapping) and not any(str(name).lower() in _TELLING for name in headers)
+
+
+_TELLING = ('content-type', RAW_RESPONSE_HEADER.lower())
 
 
 @cache

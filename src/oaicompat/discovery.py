@@ -7,7 +7,6 @@ client that is there already. Both read whatever comes by `models_in()`, page by
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import anyio
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 from pydantic_ai import _model_errors
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError, ModelTimeoutError, UserError
@@ -89,7 +89,7 @@ async def listed_by(client: AsyncOpenAI, endpoint: Endpoint, *, own_client: bool
     """What `models_of()` gives, with our timeouts where the client is not the caller's own."""
     settings = {'timeout': request_timeout(_CONNECT, _PATIENCE)} if own_client else {}
     try:
-        async with asyncio.timeout(_PATIENCE if own_client else None):
+        with anyio.fail_after(_PATIENCE if own_client else None):
             return await models_of(client, endpoint, settings)
     except TimeoutError as error:
         told = ModelTimeoutError(endpoint.model, f'no list of models within {_PATIENCE:g} s')
@@ -240,7 +240,7 @@ async def with_nearest(error: ModelHTTPError, client: AsyncOpenAI, endpoint: End
         return error
     facts.served = ()
     try:
-        async with asyncio.timeout(_SHORT):
+        with anyio.fail_after(_SHORT):
             listed = await models_of(client, endpoint, {'timeout': _SHORT}, max_retries=0)
     except Exception:
         logger.debug('%s does not list its models', endpoint.shown, exc_info=True)

@@ -238,7 +238,7 @@ class _Compatible(Model[AsyncOpenAI]):
         from oaicompat._pool import keep_connections
 
         kind['own_client'] = self._own_client
-        keep_connections(getattr(self, '_provider', None))
+        keep_connections(getattr(self, '_provider', None), own=self._own_client)
         exchange = Exchange(self, self._endpoint, create, messages, settings, parameters, **kind)
         return await exchange.answer(stream=stream)
 

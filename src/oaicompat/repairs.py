@@ -187,7 +187,7 @@ _ANSWERS: tuple[Repair, ...] = (
     Repair(
         'sse.invalid_utf8',
         f'Bytes that are no UTF-8 ({_ISSUES}graniet/llm/pull/90).',
-        'Each becomes U+FFFD, as the standard says.',
+        'Each becomes U+FFFD, as the standard says; a whole answer is read by the charset that the server told.',
         'Bytes that are UTF-8 are decoded as ever, wherever they are cut.',
     ),
     Repair(
