@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_ai import messages as m
 from pydantic_ai.exceptions import ModelAPIError
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -35,19 +35,22 @@ NAMED = {'oaicompat': ['sse.invalid_utf8']}
 )
 async def test_a_whole_answer(encoding: str, told: str, text: str, details: dict[str, Any]) -> None:
     reply = Reply.raw(BODY.encode(encoding), headers={'content-type': told})
+
+    async def asked(model: Model) -> m.ModelResponse:
+        async with model:
+            return await model.request(HISTORY, None, ModelRequestParameters())
+
     async with ScriptedServer([reply] * 3) as server:
-        model = OpenAICompatibleModel('m', base_url=server.base_url)
-        answer = await model.request(HISTORY, None, ModelRequestParameters())
+        answer = await asked(OpenAICompatibleModel('m', base_url=server.base_url))
         parent = OpenAIChatModel('m', provider=OpenAIProvider(base_url=server.base_url, api_key='k'))
+        strict = OpenAICompatibleModel('m', base_url=server.base_url, profile={'compat_repair': 'strict'})
         if details:
             with pytest.raises(ModelAPIError):
-                await parent.request(HISTORY, None, ModelRequestParameters())
-            strict = OpenAICompatibleModel('m', base_url=server.base_url, profile={'compat_repair': 'strict'})
+                await asked(parent)
             with pytest.raises(ModelAPIError, match=r'sse\.invalid_utf8'):
-                await strict.request(HISTORY, None, ModelRequestParameters())
+                await asked(strict)
         else:
-            await parent.request(HISTORY, None, ModelRequestParameters())
-            await parent.request(HISTORY, None, ModelRequestParameters())
+            assert (await asked(parent)).parts == (await asked(strict)).parts == answer.parts
     assert answer.parts == [m.TextPart(text)]
     assert answer.provider_details is not None
     assert {key: value for key, value in answer.provider_details.items() if key == 'oaicompat'} == details
