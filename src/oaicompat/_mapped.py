@@ -5,10 +5,9 @@ Nothing that is handed out is kept: pydantic-ai and its subclasses write to what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from oaicompat._unchanged import LENGTH, Chunk, Memory, Snapshot, copied, is_text, size_of
 
@@ -55,28 +54,35 @@ class Sending:
         self._memory = memory
         self._key = memory.key(profile, system)
         self._sent: dict[int, tuple[Param, Wire | Joined]] = {}
+        self._once: dict[int, tuple[Any, list[Param]]] = {}
         self.joins = False
 
     def mapped(self, message: Any, kind: str) -> list[Param] | None:
         """Copies of what `message` is mapped to, if it is what it was when it was last mapped so."""
         snapshot = self._memory.known(message)
-        wires: tuple[Wire, ...] | None = getattr(snapshot and snapshot.uses.get(self._key), kind, None)
+        wires: tuple[Wire, ...] | None = getattr(snapshot and snapshot.use(self._key), kind, None)
         return None if wires is None else self.copies(wires)
 
     def snapshot(self, message: Any) -> Snapshot | None:
         """What `message` is, to be mapped; `None` where that is not worth keeping, or can't be."""
         return self._memory.taken(message) if self._memory.again(message, _MAPPED) else None
 
+    def once(self, message: Any) -> list[Param] | None:
+        """What `message` was mapped to for this very request, when many were to stand as one and could not."""
+        return [copied(param) for param in self._once[id(message)][1]] if id(message) in self._once else None
+
     def kept(self, message: Any, snapshot: Snapshot | None, kind: str, params: list[Param]) -> list[Param]:
         """`params`, to which `message` was mapped when it was that; kept where they can be."""
+        if self.joins and kind == 'made' and _may_fetch(message):
+            self._once[id(message)] = message, [copied(param) for param in params]
         # Only what holds nothing but text is equal to no other JSON.
         if snapshot is None or not all(map(is_text, params)):
             return params
         wires = tuple(map(Wire, params))
-        known: Wires = snapshot.uses.get(self._key, _NOTHING)
+        known: Wires = snapshot.use(self._key) or _NOTHING
         carried = known.carried if carries(message) else ()
         use = Wires(known.made, wires) if kind == 'carried' else Wires(wires, carried)
-        size = 2 * sum(map(size_of, params))
+        size = _OVERHEAD * len(params) + 2 * sum(map(size_of, params))
         return self.copies(wires) if self._memory.keep(message, snapshot, self._key, use, size) else params
 
     def shortened(
@@ -96,11 +102,11 @@ class Sending:
     def _known(self, piece: Snapshot | Chunk) -> tuple[Sequence[Wire | Joined], int]:
         """What one or many messages are mapped to, and how many of them; none if one is not known."""
         if isinstance(piece, Snapshot):
-            single = _wires(piece.uses.get(self._key))
+            single = _wires(piece.use(self._key))
             return ((), 0) if single is None else (single, 1)
         if (joined := self._joined(piece)) is not None:
             return [joined], LENGTH
-        many = [_wires(snapshot.uses.get(self._key)) for snapshot in piece.snapshots]
+        many = [_wires(snapshot.use(self._key)) for snapshot in piece.snapshots]
         known = [wires for wires in many if wires is not None]
         return ([*chain.from_iterable(known)], LENGTH) if len(known) == len(many) else ((), 0)
 
@@ -110,12 +116,14 @@ class Sending:
         if joined is None and self.joins:
             wires: list[Wire] = []
             for snapshot in chunk.snapshots:
-                if (known := _wires(snapshot.uses.get(self._key))) is None:
+                if (known := _wires(snapshot.use(self._key))) is None:
                     return None
                 wires.extend(known)
-            if not wires or not all(wire.json is not None and _is_quiet(wire.param) for wire in wires):
+            # Another thread may join them, too.
+            written = [json for wire in wires if (json := wire.json) is not None]
+            if not wires or len(written) < len(wires) or not all(_is_quiet(wire.param) for wire in wires):
                 return None
-            joined = Joined(wires)
+            joined = Joined(wires, written)
             chunk.uses = {**({} if len(chunk.uses) >= _USES else chunk.uses), self._key: joined}
         return joined if self.joins else None
 
@@ -160,9 +168,9 @@ class Sending:
                 pieces.append(write(new)[1:-1])
                 new = []
             one = sent[1]
-            if one.json is None:
-                one.json = write(one.param)
-            pieces.append(one.json)
+            if (json := one.json) is None:
+                one.json = json = write(one.param)
+            pieces.append(json)
         return [*pieces, write(new)[1:-1]] if new else pieces
 
 
@@ -179,9 +187,9 @@ class Joined:
     __slots__ = ('json', 'param', 'wires')
     is_flat = True
 
-    def __init__(self, wires: Sequence[Wire]) -> None:
+    def __init__(self, wires: Sequence[Wire], written: Sequence[bytes]) -> None:
         self.param: Param = {'role': 'tool', 'tool_call_id': 'joined', 'content': 'joined'}
-        self.json: bytes | None = b','.join([wire.json or b'' for wire in wires])
+        self.json: bytes | None = b','.join(written)
         self.wires = wires
         for wire in wires:
             wire.json = None
@@ -195,12 +203,21 @@ def _wires(use: Any) -> tuple[Wire, ...] | None:
     return made if not use.carried else (*use.carried, *made)
 
 
+def _may_fetch(message: Any) -> bool:
+    """Whether to map a message again may be to fetch a file again."""
+    return message.kind == 'request' and any(
+        part.part_kind in _WITH_FILES and type(part.content) is not str for part in message.parts
+    )
+
+
 def _is_quiet(param: Param) -> bool:
     """Whether a message means nothing for others: instructions and reasoning are looked for by pydantic-ai."""
     return param.get('role') in _QUIET_ROLES and param.keys() <= _QUIET
 
 
 _MAPPED = 1
+_WITH_FILES = ('user-prompt', 'tool-return')
+_OVERHEAD = 600  # bytes of a wire, beside its texts
 _QUIET_ROLES = frozenset(('user', 'assistant', 'tool'))
 _QUIET = frozenset(('role', 'content', 'tool_calls', 'tool_call_id'))
 _USES = 4
@@ -209,20 +226,3 @@ _USES = 4
 def carries(message: Any) -> bool:
     """Whether there may be something to say in front of a turn of the model: reasoning."""
     return any(part.part_kind == 'thinking' for part in message.parts)
-
-
-def maps_like(model: Any, kind: type[Any]) -> bool:
-    """Whether `model` maps messages as `kind` does: no subclass has a mapping of its own, and nobody patched it."""
-    return _is_alike(cast(Hashable, type(model)), cast(Hashable, kind)) and not any(
-        name.startswith(_MAPPING) for name in vars(model)
-    )
-
-
-@cache
-def _is_alike(cls: Any, kind: Any) -> bool:
-    below = cls.__mro__[: cls.__mro__.index(kind)]
-    return not any(name.startswith(_MAPPING) or name in _READ for base in below for name in vars(base))
-
-
-_MAPPING = ('_finalize', '_map', '_Map', '_auto', '_carries', '_get_instruction', '_inline', 'accepts')
-_READ = ('profile', 'system')

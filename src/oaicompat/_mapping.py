@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
-from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-import pydantic_ai
 from pydantic import ValidationError
 from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
@@ -20,6 +16,7 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.models.openai import OpenAIChatModel
 
 from oaicompat import _urls
+from oaicompat._alike import reads_only
 from oaicompat._client import as_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._keys import CARRIED
@@ -126,20 +123,6 @@ def may_join(profile: Profile) -> bool:
     opens = profile.get('openai_system_prompt_role') == 'user'  # then a user message may be an instruction
     return not opens and not adapts(profile) and reads_only(OpenAIChatModel._completions_create, _SENDS)
 
-
-@cache
-def reads_only(function: Any, names: frozenset[str]) -> bool:
-    """Whether a function is pydantic-ai's own and names nothing but `names`: then it does what it did."""
-    code = function.__code__ if type(function) is FunctionType else None
-    return code is not None and code.co_filename.startswith(_PARENT) and _names(code) <= names
-
-
-def _names(code: CodeType) -> set[str]:
-    nested = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*nested)
-
-
-_PARENT = str(Path(pydantic_ai.__file__).parent)
 
 # fmt: off
 _MAPS = frozenset("""

@@ -1,21 +1,21 @@
 """What `prepare_messages` of pydantic-ai leaves alone, left out of the history that it is given.
 
 Each of its passes looks at every message, though nearly all of them say nothing but text, calls and results. Such a
-message, once it came out as it went in, can neither be changed by another nor change one: so the next time it is not
-asked about. This holds for the passes that there were when this was written, and for no others.
+message, once it came out as it went in, can neither be changed by another nor change one, but that results are put in
+the order of the calls in front of them: so the next time it is not asked about, if those are still there. This holds
+for the passes that there were when this was written, and for no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from functools import cache
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
+from weakref import ref
 
 from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart, ToolReturnPart, UserPromptPart
-from pydantic_ai.models import Model
 
-from oaicompat._mapping import reads_only
-from oaicompat._unchanged import Chunk, Memory
+from oaicompat._alike import prepares_alike
+from oaicompat._unchanged import Chunk, Memory, Snapshot
 
 try:
     from pydantic_ai._framing import in_second_model_prompt
@@ -53,37 +53,25 @@ _PLAIN: Mapping[type[Any], frozenset[str]] = {
 _USUAL = ((), None, 'success')
 _LEAST = 8
 _PREPARED = 2
+_USES = 8
 
 Messages = list[Any]
 
 
-def key_of(model: Any, kind: type[Any], memory: Memory) -> object | None:
+def key_of(model: Any, memory: Memory) -> object | None:
     """What is left alone is left alone under this key; `None` where nothing may be left out.
 
     Args:
         model: Whose messages are prepared.
-        kind: The class of ours that it is of.
         memory: Its memory.
     """
     profile: Mapping[str, Any] = model.profile
-    if not _knows(cast(Hashable, type(model)), cast(Hashable, kind)) or model.tool_addition_mode is not None:
+    if not prepares_alike(model, _PASSES) or model.tool_addition_mode is not None:
         return None
     # Ids are fitted by all that went before, and reasoning in a user turn is a frame.
     if profile.get('tool_call_id_length') is not None or profile.get('mimics_assistant_message_formatting'):
         return None
     return memory.key(profile, (key_of, in_second_model_prompt()))
-
-
-@cache
-def _knows(cls: Any, kind: Any) -> bool:
-    """Whether the passes are those, and no class below `kind` has some of its own."""
-    above = cls.__mro__[cls.__mro__.index(kind) :]
-    theirs = [
-        base for base in above if 'prepare_messages' in vars(base) and not base.__module__.startswith('oaicompat')
-    ]
-    below = cls.__mro__[: cls.__mro__.index(kind)]
-    own = any(name in _PASSES or name == 'prepare_messages' for base in below for name in vars(base))
-    return theirs == [Model] and not own and reads_only(Model.prepare_messages, _PASSES)
 
 
 def prepared(messages: Messages, memory: Memory, key: object, prepare: Callable[[Messages], Messages]) -> Messages:
@@ -118,16 +106,35 @@ def _end_of_run(messages: Messages, memory: Memory, key: object) -> int:
     end, number = 0, 1
     if not messages or messages[0].kind != 'request':
         return 0
+    before: Snapshot | None = None
     for piece in memory.pieces(messages[1:]):
         snapshots = piece.snapshots if isinstance(piece, Chunk) else (piece,)
-        if isinstance(piece, Chunk) and key not in piece.uses and all(key in one.uses for one in snapshots):
-            piece.uses[key] = True
-        if key not in piece.uses:
+        if not _follows(_first_use(piece, key), before):
             break
-        number += len(snapshots)
+        number, before = number + len(snapshots), snapshots[-1]
         opens = (at for at in range(number - 1, number - len(snapshots) - 1, -1) if _opens(messages, at))
         end = next(opens, end)
     return end if end > _LEAST else 0
+
+
+def _first_use(piece: Snapshot | Chunk, key: object) -> Any:
+    """What has to stand in front of a message, or of many that follow each other; `None` where one is not known."""
+    if isinstance(piece, Snapshot):
+        return piece.use(key)
+    if key not in piece.uses:
+        uses = [one.use(key) for one in piece.snapshots]
+        if not all(map(_follows, uses[1:], piece.snapshots)):
+            return None
+        piece.uses = {**({} if len(piece.uses) >= _USES else piece.uses), key: uses[0]}
+    return piece.uses[key]
+
+
+def _follows(use: Any, before: Snapshot | None) -> bool:
+    """Whether what was made of a message is so behind `before`."""
+    return use is ALONE or (use is not None and before is not None and use() is before)
+
+
+ALONE = 'alone'
 
 
 def _opens(messages: Messages, at: int) -> bool:
@@ -135,19 +142,33 @@ def _opens(messages: Messages, at: int) -> bool:
 
 
 def _remember(messages: Messages, begin: int, made: Messages, memory: Memory, key: object) -> None:
+    before: Snapshot | None = None
+    if begin > 1 and messages[begin - 1].kind == 'response':
+        before = memory.known(messages[begin - 1])
     for message, same in zip(messages[begin:], made[begin:], strict=False):
         if message is not same:
             return
         if not memory.again(message, _PREPARED):
+            before = None
             continue
         snapshot = memory.taken(message)
         if snapshot is None:
             return
-        if key in snapshot.uses:
-            continue
-        if not _is_plain(message):
+        use = _use_of(message, before)
+        if use is None:
             return
-        memory.keep(message, snapshot, key, True, 0)
+        if snapshot.use(key) != use and not memory.keep(message, snapshot, key, use, 0):
+            return
+        before = snapshot if message.kind == 'response' else None
+
+
+def _use_of(message: Any, before: Snapshot | None) -> Any:
+    """What has to stand in front of a message, so that it comes out as it went in; `None` where more may change it."""
+    if not _is_plain(message):
+        return None
+    if message.kind == 'response' or not any(type(part) is ToolReturnPart for part in message.parts):
+        return ALONE
+    return None if before is None else ref(before)
 
 
 def _is_plain(message: Any) -> bool:

@@ -2,20 +2,24 @@
 
 A message is known by its identity, and it is what it was if each field of each part holds the very object that it held,
 and if what can change in place, lists and dicts, is written as it was. What can't be told so (files, models, iterators)
-is never known. Pure, but for the memory.
+is never known; what no server is told (metadata, usage) is not looked into, nor held. Pure, but for the memory.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import marshal
+import pickle
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from itertools import chain
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any, cast
 from weakref import ref
 
@@ -23,7 +27,10 @@ from typing_extensions import override
 
 _LIMIT = 64 * 1024 * 1024
 _USES = 8
-_FORMAT = 2  # of `marshal`: the newest in which equal values are always written alike
+_PATIENCE = 6
+_FORMAT = 2  # of `marshal`
+_PROTOCOL = 5  # of `pickle`
+_OVERHEAD = 3_000  # bytes of what is kept of a message, beside its texts
 _FROZEN = frozenset((str, bool, type(None), datetime))
 _LOCK = threading.RLock()  # one for all, so that a model can be copied
 
@@ -32,11 +39,11 @@ class Snapshot:
     """What a message was.
 
     Attributes:
-        uses: What was made of it, by what it was made with.
+        uses: What was made of it, and the bytes of that, by what it was made with.
         size: Bytes that it holds, about.
     """
 
-    __slots__ = ('fields', 'kinds', 'message', 'mutable', 'parts', 'size', 'uses', 'values')
+    __slots__ = ('__weakref__', 'held', 'kinds', 'message', 'mutable', 'size', 'uses')
 
     def __init__(self, message: Any) -> None:
         """Take it.
@@ -44,32 +51,26 @@ class Snapshot:
         Raises:
             ValueError: If it may change without a trace.
         """
-        self.uses: dict[object, Any] = {}
+        self.uses: dict[object, tuple[Any, int]] = {}
         self.message: Callable[[], Any] = ref(message)
-        self.fields = tuple(vars(message).values())
-        self.parts = tuple(message.parts)
-        self.kinds = tuple(map(type, self.parts))
-        self.values = tuple([tuple(vars(part).values()) for part in self.parts])
-        self.mutable: list[tuple[Any, bytes]] = []
-        if not all(map(_is_theirs, (type(message), *self.kinds))):
+        told = (message, *message.parts)
+        self.kinds = tuple(map(type, told))
+        if not all(map(_is_theirs, self.kinds)):
             raise ValueError('of another library')
-        # What is about the message is not sent, but must not hold it.
-        if message.metadata is not None:
-            _written(message.metadata)
-        for values in self.values:
-            if not _FROZEN.issuperset(map(type, values)):
-                self.mutable += [(value, _written(value)) for value in values if type(value) not in _FROZEN]
-        self.size = sum([len(written) for _, written in self.mutable])
+        self.held = _sent(told, self.kinds)
+        values = _sent(told[1:], self.kinds[1:])
+        self.mutable = [(value, _written(value)) for value in values if type(value) not in _FROZEN]
+        self.size = _OVERHEAD + sum([len(written) for _, written in self.mutable])
+
+    def use(self, key: object) -> Any:
+        """What was made of it with `key`, or `None`."""
+        use = self.uses.get(key)
+        return None if use is None else use[0]
 
     def holds(self, message: Any) -> bool:
         """Whether `message` is that message, and what it was."""
-        if self.message() is not message or not _same(vars(message).values(), self.fields):
-            return False
-        if not _same(message.parts, self.parts) or tuple(map(type, self.parts)) != self.kinds:
-            return False
-        if not all(map(_same, (vars(part).values() for part in self.parts), self.values)):
-            return False
-        return not self.mutable or _are_written(self.mutable)
+        told = (message, *message.parts)
+        return self.message() is message and _are_as_they_were(told, self.kinds, self.held, self.mutable)
 
 
 class Chunk:
@@ -80,41 +81,25 @@ class Chunk:
         uses: What was made of all of them, by what it was made with.
     """
 
-    __slots__ = ('_counts', '_fields', '_kinds', '_lengths', '_mutable', '_parts', '_values', 'snapshots', 'uses')
+    __slots__ = ('_held', '_kinds', '_mutable', 'snapshots', 'uses')
 
     def __init__(self, snapshots: list[Snapshot]) -> None:
         """Take what they hold together."""
         self.snapshots = tuple(snapshots)
         self.uses: dict[object, Any] = {}
-        self._fields = [*chain.from_iterable(one.fields for one in snapshots)]
-        self._counts = [count for one in snapshots for count in (len(one.fields), len(one.parts))]
-        self._parts = [*chain.from_iterable(one.parts for one in snapshots)]
-        self._kinds = [*chain.from_iterable(one.kinds for one in snapshots)]
-        self._lengths = [len(values) for one in snapshots for values in one.values]
-        self._values = [*chain.from_iterable(chain.from_iterable(one.values for one in snapshots))]
+        self._kinds = (*chain.from_iterable(one.kinds for one in snapshots),)
+        self._held = [*chain.from_iterable(one.held for one in snapshots)]
         self._mutable = [*chain.from_iterable(one.mutable for one in snapshots)]
 
     def holds(self, messages: Sequence[Any]) -> bool:
         """Whether `messages` are its messages, and what they were."""
         if not _same(messages, [one.message() for one in self.snapshots]):
             return False
-        own = [vars(message) for message in messages]
-        parts = [message.parts for message in messages]
-        if [count for pair in zip(map(len, own), map(len, parts), strict=True) for count in pair] != self._counts:
-            return False
-        told = [*chain.from_iterable(parts)]
-        if not all(map(is_, chain.from_iterable(map(_VALUES, own)), self._fields)) or not all(
-            map(is_, told, self._parts)
-        ):
-            return False
-        fields = [vars(part) for part in told]
-        if [*map(type, told)] != self._kinds or [*map(len, fields)] != self._lengths:
-            return False
-        return all(map(is_, chain.from_iterable(map(_VALUES, fields)), self._values)) and _are_written(self._mutable)
+        told = [one for message in messages for one in (message, *message.parts)]
+        return _are_as_they_were(told, self._kinds, self._held, self._mutable)
 
 
 LENGTH = 64
-_VALUES = dict[str, Any].values
 
 
 def _same(values: Collection[Any], others: Collection[Any]) -> bool:
@@ -126,6 +111,34 @@ def _is_theirs(kind: Any) -> bool:
     return bool(kind.__module__ == _THEIRS)
 
 
+def _sent(told: Iterable[Any], kinds: Iterable[Any]) -> list[Any]:
+    """What messages and parts hold that says something to a server, or to who prepares what is sent.
+
+    All else is not held, since it may hold the message.
+    """
+    return [*chain.from_iterable([get(one.__dict__) for get, one in zip(map(_getter, kinds), told, strict=True)])]
+
+
+@cache
+def _getter(kind: Any) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    fields = [field.name for field in dataclasses.fields(kind)]
+    # The list of parts holds them, and all that they hold.
+    unsent = _UNSENT if 'part_kind' in fields else (*_UNSENT, 'provider_details', 'parts')
+    return itemgetter(*(name for name in fields if name not in unsent))
+
+
+_UNSENT = ('metadata', 'usage')
+
+
+def _are_as_they_were(
+    told: Sequence[Any], kinds: tuple[Any, ...], held: list[Any], mutable: list[tuple[Any, bytes]]
+) -> bool:
+    try:
+        return (*map(type, told),) == kinds and all(map(is_, _sent(told, kinds), held)) and _are_written(mutable)
+    except KeyError:  # a field was taken away
+        return False
+
+
 def _written(value: Any) -> bytes:
     """What two values have in common only if they are the same JSON, of the very types that JSON is read to.
 
@@ -133,9 +146,9 @@ def _written(value: Any) -> bytes:
         TypeError: If it is no JSON.
         ValueError: If it is none.
     """
-    written = marshal.dumps(value, _FORMAT)  # knows no subclasses, but takes bytes of any kind for each other
-    _ENCODER.encode(value)  # knows no bytes
-    return written
+    _ENCODER.encode(value)  # knows no bytes, and sees what holds itself
+    marshal.dumps(value, _FORMAT)  # knows no subclasses, but takes bytes of any kind for each other
+    return pickle.dumps(value, _PROTOCOL)  # writes what is there twice but once
 
 
 _ENCODER = json.JSONEncoder()
@@ -143,12 +156,12 @@ _ENCODER = json.JSONEncoder()
 
 def _are_written(mutable: Iterable[tuple[Any, bytes]]) -> bool:
     """Whether values are still written as they were."""
-    dumps, how = marshal.dumps, _FORMAT
+    dumps, how = pickle.dumps, _PROTOCOL
     try:
         for value, written in mutable:
             if dumps(value, how) != written:
                 return False
-    except ValueError:
+    except Exception:  # of whatever was put there
         return False
     return True
 
@@ -156,12 +169,15 @@ def _are_written(mutable: Iterable[tuple[Any, bytes]]) -> bool:
 class _Seen(ref[Any]):  # its referent may be gone
     """A message that was here, and what is known of it."""
 
-    __slots__ = ('chunk', 'marks', 'number', 'snapshot')
+    __slots__ = ('chunk', 'marks', 'number', 'owner', 'snapshot', 'vain', 'wait')
 
     number: int
     marks: int
     snapshot: Snapshot | None
-    chunk: Chunk | None
+    chunk: Chunk | None  # that begins here
+    owner: _Seen | None  # of the chunk that it is in
+    vain: int  # how often it could not be kept
+    wait: int  # turns, before that is tried again
 
 
 class Memory:
@@ -188,7 +204,7 @@ class Memory:
                 if beside == other and known == profile:
                     return key
             key = object()
-            self._keys = [(dict(profile), other, key), *self._keys[: _USES - 1]]
+            self._keys = [(_deep(profile), other, key), *self._keys[: _USES - 1]]
             return key
 
     def again(self, message: Any, mark: int) -> bool:
@@ -201,7 +217,8 @@ class Memory:
         seen = self._seen.get(id(message))
         if seen is None or seen() is not message:
             seen = _Seen(message, cast(Any, self._forget))
-            seen.number, seen.marks, seen.snapshot, seen.chunk = id(message), 0, None, None
+            seen.number, seen.marks, seen.vain, seen.wait = id(message), 0, 0, 0
+            seen.snapshot = seen.chunk = seen.owner = None
             self._seen[id(message)] = seen
         marks, seen.marks = seen.marks, seen.marks | mark
         return bool(marks & mark)
@@ -216,10 +233,22 @@ class Memory:
         """The one that is known, or a new one; `None` for what may change without a trace."""
         if (known := self.known(message)) is not None:
             return known
+        seen = self._seen.get(id(message))
+        if seen is not None and seen.wait:
+            seen.wait -= 1
+            return None
         try:
             return Snapshot(message)
-        except (TypeError, ValueError, RecursionError):
+        except (LookupError, TypeError, ValueError, RecursionError):
+            self._wait(seen)
             return None
+
+    @staticmethod
+    def _wait(seen: _Seen | None) -> None:
+        """Try less and less often what was in vain: to look at much that can't be kept takes its time."""
+        if seen is not None:
+            seen.vain = min(seen.vain + 1, _PATIENCE)
+            seen.wait = 2**seen.vain
 
     def pieces(self, messages: Sequence[Any]) -> Iterator[Snapshot | Chunk]:
         """What is known of `messages`, up to the first that is not: chunks, as they come to be, and single ones."""
@@ -238,11 +267,19 @@ class Memory:
             single.append(snapshot)
             number += 1
             if len(single) == LENGTH:
-                first = self._seen.get(id(messages[number - LENGTH]))
-                if first is not None:
-                    first.chunk = Chunk(single)
+                self._join(messages[number - LENGTH : number], single)
                 single = []
             yield snapshot
+
+    def _join(self, messages: Sequence[Any], snapshots: list[Snapshot]) -> None:
+        with _LOCK:
+            members = [seen for message in messages if (seen := self._seen.get(id(message))) is not None]
+            if len(members) == LENGTH:
+                for seen in members:
+                    if seen.owner is not members[0]:
+                        _leave(seen)
+                        seen.owner = members[0]
+                members[0].chunk = Chunk(snapshots)
 
     def keep(self, message: Any, snapshot: Snapshot, key: object, use: Any, size: int) -> bool:
         """Keep what was made of a message that was here; `False` where there is no room.
@@ -261,19 +298,40 @@ class Memory:
             if seen is None or seen() is not message:
                 return False
             if seen.snapshot is not snapshot:
-                size += snapshot.size
+                _leave(seen)
                 self._size -= seen.snapshot.size if seen.snapshot is not None else 0
-                seen.snapshot = seen.chunk = None
-            if self._size + size > _LIMIT:
+                seen.snapshot = None
+            old = snapshot.uses.pop(key, None)
+            if old is None and len(snapshot.uses) >= _USES:
+                old = snapshot.uses.pop(next(iter(snapshot.uses)))
+            more = size + (snapshot.size if seen.snapshot is None else 0) - (old[1] if old is not None else 0)
+            if self._size + more > _LIMIT:
+                if seen.snapshot is not None and old is not None:
+                    snapshot.size -= old[1]
+                    self._size -= old[1]
+                self._wait(seen)
                 return False
-            if seen.snapshot is None:
-                seen.snapshot, snapshot.size = snapshot, 0
-            snapshot.size += size
-            self._size += size
-            if key not in snapshot.uses and len(snapshot.uses) >= _USES:
-                del snapshot.uses[next(iter(snapshot.uses))]
-            snapshot.uses[key] = use
+            snapshot.size += size - (old[1] if old is not None else 0)
+            seen.snapshot = snapshot
+            self._size += more
+            snapshot.uses[key] = use, size
             return True
+
+
+def _leave(seen: _Seen) -> None:
+    """Drop the chunk that a message is in: it would keep the others."""
+    owner, seen.owner = seen.owner, None
+    if owner is not None:
+        owner.chunk = None
+
+
+def _deep(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """`profile`, with what may be changed in place of its own."""
+    own = dict(profile)
+    for name, value in profile.items():
+        with suppress(Exception):  # what can't be copied is compared by its identity
+            own[name] = deepcopy(value)
+    return own
 
 
 def _forgetting(seen: dict[int, _Seen], freed: deque[int]) -> Callable[[_Seen], None]:
@@ -282,6 +340,7 @@ def _forgetting(seen: dict[int, _Seen], freed: deque[int]) -> Callable[[_Seen], 
     def forget(gone: _Seen) -> None:
         if seen.get(gone.number) is gone:
             del seen[gone.number]
+            _leave(gone)
             if gone.snapshot is not None:
                 freed.append(gone.snapshot.size)
 
@@ -300,9 +359,9 @@ def copied(value: Any) -> Any:
 
 
 def size_of(value: Any) -> int:
-    """How much text there is in JSON, about."""
+    """Bytes of the text that there is in JSON, about."""
     if isinstance(value, str):
-        return len(value)
+        return value.__sizeof__()
     if isinstance(value, Mapping):
         return sum(map(size_of, value.values()))
     return sum(map(size_of, value)) if isinstance(value, Iterable) else 0

@@ -37,13 +37,14 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _details, _urls
+from oaicompat._alike import maps_alike
 from oaicompat._client import adapting, headers_of
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
 from oaicompat._keys import INLINE, KEPT, WHOLE
 from oaicompat._lesson import together
-from oaicompat._mapped import Sending, carries, maps_like
+from oaicompat._mapped import Sending, carries
 from oaicompat._mapping import (
     FEW,
     Call,
@@ -273,7 +274,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @property
     @override
     def _prepares_alike(self) -> object | None:
-        return key_of(self, OpenAICompatibleModel, self._memory)
+        return key_of(self, self._memory)
 
     @property
     def _sending(self) -> Sending | None:
@@ -282,8 +283,9 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         if pin is None:
             return None
         if pin.maps is None:
-            pin.maps = maps_like(self, OpenAICompatibleModel)
-            pin.sending = Sending(self._memory, pin.profile, self.system) if pin.maps else None
+            pin.maps = maps_alike(self)
+            told = [getattr(self, name, None) for name in ('system', 'canonical_system', 'compatible_systems')]
+            pin.sending = Sending(self._memory, pin.profile, told) if pin.maps else None
         return pin.sending
 
     @override
@@ -315,7 +317,9 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
             params = sending.mapped(message, 'made')
         if params is None:
             snapshot = sending.snapshot(message) if sending is not None else None
-            params = [param async for param in self._map_anew(message)]
+            params = sending.once(message) if sending is not None else None
+            if params is None:
+                params = [param async for param in self._map_anew(message)]
             if sending is not None:
                 params = sending.kept(message, snapshot, 'made', params)
         for param in params:
