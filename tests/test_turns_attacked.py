@@ -14,13 +14,16 @@ import pytest
 import test_turns
 from pydantic_ai import messages as m
 from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel, _chat_model
 from pydantic_ai.models.openrouter import OpenRouterModel
 from pydantic_ai.providers.openrouter import OpenRouterProvider
+from pydantic_ai.tools import ToolDefinition
 from test_turns import NOON, OPENAI, asking, assert_alike, conversation, ours, settled_pair, turn
 from typing_extensions import override
 
-from oaicompat import OpenAICompatibleModel, _alike, _mapped, _unchanged
+from oaicompat import OpenAICompatibleModel, _alike, _client, _mapped, _unchanged
+from oaicompat._unchanged import Memory
 from oaicompat.routing import mixed
 
 short_chunks = test_turns.short_chunks  # a fixture
@@ -395,3 +398,44 @@ def test_threads_that_join_the_same_messages(monkeypatch: pytest.MonkeyPatch) ->
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize('length', [1, 6])
+async def test_tools_are_written_once_and_never_as_they_were(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    write = _client._written
+
+    def seen(value: Any) -> bytes:
+        written.append(value)
+        return write(value)
+
+    monkeypatch.setattr(_client, '_written', seen)
+    schema: dict[str, Any] = {'type': 'object', 'properties': {'city': {'type': 'string', 'maxLength': 9}}}
+    parameters = ModelRequestParameters(function_tools=[ToolDefinition(name='look', parameters_json_schema=schema)])
+    history = conversation(length)
+    pair = await settled_pair(history, parameters=parameters)
+    written.clear()
+    await assert_alike(pair, history, parameters)
+    assert not any('tools' in value for value in written if isinstance(value, dict))
+    city = schema['properties']['city']
+    for value in (10, 9, 9.0, True, 1, 'é', ['a'], ('a',), {'a': 1}, {'a': True}, -0.0, 0.0, 0, None):
+        city['maxLength'] = value
+        for _ in range(3):
+            await assert_alike(pair, history, parameters)
+    for model, _ in pair:
+        city['maxLength'] = object()
+        with pytest.raises(TypeError, match='not JSON serializable'):
+            await turn(model, history, parameters)
+    for settings in ({'temperature': 1.0}, {'temperature': 1}, {'temperature': True}, {'extra_body': {'a': NOON}}):
+        city['maxLength'] = 9
+        await assert_alike(pair, history, parameters, settings)
+
+
+def test_what_was_written_is_bounded() -> None:
+    memory, count = Memory(), 3 * _unchanged._USES
+    made = [memory.written({'a': number}, lambda value: repr(value).encode()) for number in range(count)]
+    assert made == [repr({'a': number}).encode() for number in range(count)]
+    assert len(memory._written) == _unchanged._USES
+    assert memory.written({'a': 'x' * _unchanged._LONGEST}, lambda _: b'long') == b'long'
+    assert memory.written((one for one in ()), lambda _: b'no JSON') == b'no JSON'
+    assert [json for _, json in memory._written] == made[: -_unchanged._USES - 1 : -1]

@@ -26,6 +26,7 @@ from typing_extensions import override
 
 from oaicompat._mapped import Sending
 from oaicompat._sdk import is_sdks_own, post_content, sends_content
+from oaicompat._unchanged import Memory
 
 _ASKING_TIMEOUT = 10.0
 """Seconds to wait for an answer that takes no inference."""
@@ -48,8 +49,8 @@ class _Adapted:
     Stands for a client, and for the resources that lead from there to `create`.
     """
 
-    def __init__(self, inner: Any, adapt: Adapt | None, sending: Sending | None, raw: bool) -> None:
-        self._inner, self._adapt, self._sending, self._raw = inner, adapt, sending, raw
+    def __init__(self, inner: Any, adapt: Adapt | None, sending: Sending | None, memory: Memory, raw: bool) -> None:
+        self._inner, self._adapt, self._sending, self._memory, self._raw = inner, adapt, sending, memory, raw
 
     @property  # type: ignore[misc]
     @override
@@ -65,7 +66,7 @@ class _Adapted:
         return self._around(self._inner.with_options(**options))
 
     def _around(self, inner: Any) -> _Adapted:
-        return _Adapted(inner, self._adapt, self._sending, self._raw)
+        return _Adapted(inner, self._adapt, self._sending, self._memory, self._raw)
 
     async def create(self, **arguments: Any) -> Any:
         create, walks = self._inner.create, is_sdks_own(self._inner)
@@ -96,13 +97,12 @@ class _Adapted:
         if type(messages) is not list or not sends_content(self._inner, headers):
             return None
         try:
-            if self._sending is None:
-                return _written(body)
-            pieces = self._sending.write(messages, _written)
-            rest = _written({key: value for key, value in body.items() if key != 'messages'})
+            pieces = self._sending.write(messages, _written) if self._sending else [_written(messages)[1:-1]]
+            others = {key: value for key, value in body.items() if key != 'messages'}
+            rest = self._memory.written(others, _written) if 'tools' in others else _written(others)
         except (TypeError, ValueError, RecursionError):
             return None  # the SDK says what is wrong with it
-        if not pieces or len(rest) <= _EMPTY:
+        if not pieces or not pieces[0] or len(rest) <= _EMPTY:
             return None
         pieces[0] = b'{"messages":[' + pieces[0]
         return b','.join([*pieces[:-1], pieces[-1] + b'],' + rest[1:]])
@@ -117,16 +117,19 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(',', ':'), allow_nan
 _EMPTY = len('{}')
 
 
-def adapting(client: AsyncOpenAI, adapt: Adapt | None, sending: Sending | None, *, raw: bool) -> AsyncOpenAI:
+def adapting(
+    client: AsyncOpenAI, adapt: Adapt | None, sending: Sending | None, memory: Memory, *, raw: bool
+) -> AsyncOpenAI:
     """`client`, with every body that its `create` methods send made over by `adapt`, if there is one.
 
     Args:
         client: The client.
         adapt: Makes bodies over.
         sending: What the messages of the request under way were mapped to before.
+        memory: What was written before.
         raw: Whether an answer may be given as its JSON value.
     """
-    return cast(AsyncOpenAI, _Adapted(client, adapt, sending, raw))
+    return cast(AsyncOpenAI, _Adapted(client, adapt, sending, memory, raw))
 
 
 class Asked(NamedTuple):

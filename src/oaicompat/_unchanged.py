@@ -28,6 +28,7 @@ from typing_extensions import override
 _LIMIT = 64 * 1024 * 1024
 _USES = 8
 _PATIENCE = 6
+_LONGEST = 1024 * 1024
 _FORMAT = 2  # of `marshal`
 _PROTOCOL = 5  # of `pickle`
 _OVERHEAD = 3_000  # bytes of what is kept of a message, beside its texts
@@ -191,6 +192,7 @@ class Memory:
         self._freed: deque[int] = deque()
         self._forget = _forgetting(self._seen, self._freed)
         self._size = 0
+        self._written: tuple[tuple[bytes, bytes], ...] = ()
         self._keys: list[tuple[Mapping[str, Any], object, object]] = []
 
     @override
@@ -206,6 +208,20 @@ class Memory:
             key = object()
             self._keys = [(_deep(profile), other, key), *self._keys[: _USES - 1]]
             return key
+
+    def written(self, value: object, write: Callable[[object], bytes]) -> bytes:
+        """What `write` makes of JSON, or what it made of the same a few requests ago: tools rarely change."""
+        try:
+            told = pickle.dumps(value, _PROTOCOL)
+        except Exception:  # of whatever is in there
+            return write(value)
+        for known, made in self._written:
+            if known == told:
+                return made
+        made = write(value)
+        if len(told) <= _LONGEST:
+            self._written = ((told, made), *self._written[: _USES - 1])
+        return made
 
     def again(self, message: Any, mark: int) -> bool:
         """Whether `message` was here before, by the same mark: what comes but once is not worth keeping.

@@ -214,11 +214,11 @@ class _Compatible(Model[AsyncOpenAI]):
         if pin is None:
             return client
         if not adapts(pin.profile):
-            return adapting(client, None, pin.sending, raw=pin.raw)
+            return adapting(client, None, pin.sending, self._memory, raw=pin.raw)
         from oaicompat._adapting import made_over
 
         adapt = partial(made_over, profile=pin.profile, fired=pin.fired)
-        return adapting(client, adapt, pin.sending, raw=pin.raw)
+        return adapting(client, adapt, pin.sending, self._memory, raw=pin.raw)
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has; see `oaicompat.list_models`.
