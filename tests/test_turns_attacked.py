@@ -437,5 +437,5 @@ def test_what_was_written_is_bounded() -> None:
     assert made == [repr({'a': number}).encode() for number in range(count)]
     assert len(memory._written) == _unchanged._USES
     assert memory.written({'a': 'x' * _unchanged._LONGEST}, lambda _: b'long') == b'long'
-    assert memory.written((one for one in ()), lambda _: b'no JSON') == b'no JSON'
+    assert memory.written(lambda: None, lambda _: b'no JSON') == b'no JSON'
     assert [json for _, json in memory._written] == made[: -_unchanged._USES - 1 : -1]
