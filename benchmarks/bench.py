@@ -5,9 +5,10 @@
     python benchmarks/bench.py --rounds 9
     python benchmarks/bench.py --write docs/explanation/performance.md
 
-Both models get the same bytes from a transport in the same process, so that nothing but the client's work counts. A row
-is run for each of them in turn, `--rounds` times; the ratio of a round is ours to the parent's. Printed are the median
-of these ratios, the least and the greatest, and the parent's median in microseconds for each unit.
+Both models get the same bytes from a transport in the same process, so that nothing but the client's work counts; where
+connections count, from a server in another process. A row is run for each of them in turn, `--rounds` times; the ratio
+of a round is ours to the parent's. Printed are the median of these ratios, the least and the greatest, and the parent's
+median in microseconds for each unit. What a whole process takes is measured by `processes.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import httpx2
 from openai import AsyncOpenAI
@@ -36,6 +37,9 @@ from pydantic_ai.tools import ToolDefinition
 from typing_extensions import override
 
 from oaicompat import OpenAICompatibleModel
+
+from processes import ROWS as PROCESSES  # isort: skip
+from server import serving  # isort: skip
 
 WORDS = (' the', ' of', ' stream', 'ing', ' token', ',', ' and', ' a', '.', ' über', ' "quoted"', '\n')
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -54,12 +58,14 @@ class Row(NamedTuple):
         units: How many units one run has: chunks, messages, requests.
         body: What the server answers.
         run: One run with a model.
+        served: Whether it is a server that answers, over connections.
     """
 
     name: str
     units: int
     body: Sequence[bytes] | bytes
     run: Callable[[Any], Awaitable[object]]
+    served: bool = False
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -135,6 +141,21 @@ async def asked(model: Any) -> None:
         await model.request(ASKED, None, NOTHING)
 
 
+def at_once(count: int) -> Row:
+    total = max(400, 4 * count)
+
+    async def run(model: Any) -> None:
+        left = iter(range(total))
+
+        async def some() -> None:
+            for _ in left:
+                await model.request(ASKED, None, NOTHING)
+
+        await asyncio.gather(*(some() for _ in range(count)))
+
+    return Row(f'unary, {count} at once', total, completion('The capital of France is Paris. ' * 8), run, served=True)
+
+
 THINK = stream({'content': '<think>'}, *words(1600), {'content': '</think>'}, *words(400))
 ROWS = (
     Row('stream text', 2000, stream(*words(2000)), read),
@@ -146,7 +167,10 @@ ROWS = (
     turn(10),
     turn(1000),
     turn(5000),
-    Row('unary', 100, completion('The capital of France is Paris. ' * 8), asked),
+    Row('unary, no HTTP', 100, completion('The capital of France is Paris. ' * 8), asked),
+    at_once(1),
+    at_once(16),
+    at_once(128),
 )
 
 
@@ -163,6 +187,12 @@ class Body(httpx2.AsyncByteStream):
             yield piece
 
 
+def served_model_of(kind: type[OpenAIChatModel], url: str) -> Any:
+    if kind is OpenAICompatibleModel:
+        return OpenAICompatibleModel('m', base_url=url)
+    return kind('m', provider=OpenAIProvider(base_url=url, api_key='k'))
+
+
 def model_of(kind: type[OpenAIChatModel], body: Sequence[bytes] | bytes) -> Any:
     def answer(_: Any) -> httpx2.Response:
         if isinstance(body, bytes):
@@ -176,7 +206,15 @@ def model_of(kind: type[OpenAIChatModel], body: Sequence[bytes] | bytes) -> Any:
 
 async def measured(row: Row, rounds: int) -> tuple[list[float], float]:
     """The ratios, and the parent's median in microseconds for each unit."""
-    models = [model_of(kind, row.body) for kind in (OpenAIChatModel, OpenAICompatibleModel)]
+    kinds = (OpenAIChatModel, OpenAICompatibleModel)
+    if not row.served:
+        return await compared(row, rounds, [model_of(kind, row.body) for kind in kinds])
+    with serving(cast(bytes, row.body)) as url:
+        return await compared(row, rounds, [served_model_of(kind, url) for kind in kinds])
+
+
+async def compared(row: Row, rounds: int, models: Sequence[Any]) -> tuple[list[float], float]:
+    """The ratios of these two models, and the first one's median in microseconds for each unit."""
     for model in models:
         await row.run(model)
     ratios, parents = [], []
@@ -192,8 +230,16 @@ async def measured(row: Row, rounds: int) -> tuple[list[float], float]:
     return ratios, statistics.median(parents)
 
 
-HEAD = '| | median | least | greatest | pydantic-ai, µs a unit |\n|---|---|---|---|---|\n'
+HEAD = '| | median | least | greatest | beside it, µs a unit |\n|---|---|---|---|---|\n'
 PLACE = re.compile(r'(?<=<!-- bench:start -->\n\n).*?(?=\n<!-- bench:end -->)', re.DOTALL)
+
+
+def shown(name: str, ratios: Sequence[float], parent: float) -> str:
+    """A line of the table, printed, too."""
+    line = f'| {name} | {statistics.median(ratios):.3f} | {min(ratios):.3f} | {max(ratios):.3f} | {parent:,.0f} |\n'
+    sys.stdout.write(line)
+    sys.stdout.flush()
+    return line
 
 
 async def main() -> None:
@@ -208,12 +254,10 @@ async def main() -> None:
     for row in ROWS:
         if options.names and not row.name.startswith(tuple(options.names)):
             continue
-        ratios, parent = await measured(row, options.rounds)
-        median = statistics.median(ratios)
-        line = f'| {row.name} | {median:.3f} | {min(ratios):.3f} | {max(ratios):.3f} | {parent:,.0f} |\n'
-        sys.stdout.write(line)
-        sys.stdout.flush()
-        table += line
+        table += shown(row.name, *await measured(row, options.rounds))
+    for name, compare in PROCESSES.items():
+        if not options.names or name.startswith(tuple(options.names)):
+            table += shown(name, *compare(options.rounds))
     if options.write:
         page = options.write.read_text(encoding='utf-8')
         options.write.write_text(PLACE.sub(lambda _: table, page), encoding='utf-8')

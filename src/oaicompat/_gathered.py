@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
 from typing_extensions import override
+
+_AT_ONCE = 256
 
 
 class Gathered:
     """The pieces of a text; its length is their number."""
 
     def __init__(self) -> None:
-        self._count, self._text = 0, StringIO(newline='')
+        self._count, self._pieces, self._text = 0, list[str](), bytearray()
 
     def append(self, piece: str) -> None:
         """Add a piece."""
         self._count += 1
-        self._text.write(piece)
+        self._pieces.append(piece)
+        if len(self._pieces) >= _AT_ONCE:
+            self._text += ''.join(self._pieces).encode('utf-8', 'surrogatepass')
+            self._pieces.clear()
 
     def settle(self) -> None:
         """Count what there is as one piece."""
@@ -27,4 +30,4 @@ class Gathered:
 
     @override
     def __str__(self) -> str:
-        return self._text.getvalue()
+        return self._text.decode('utf-8', 'surrogatepass') + ''.join(self._pieces)

@@ -155,17 +155,21 @@ _SENDS = frozenset("""
 class Call:
     """A fragment of a call, as pydantic-ai's mapping reads the SDK's."""
 
-    __slots__ = ('arguments', 'function', 'id', 'index', 'model_extra', 'name')
+    __slots__ = ('arguments', 'id', 'index', 'model_extra', 'name')
 
     def __init__(self, index: int, arguments: str) -> None:
         self.index, self.id, self.name, self.arguments, self.model_extra = index, None, None, arguments, None
-        self.function = self
+
+    @property
+    def function(self) -> Call:  # and no attribute: who holds itself is left to the garbage collector
+        """Itself."""
+        return self
 
 
 class Choice:
     """A choice and its delta in one, as pydantic-ai's mapping reads the SDK's: one text, or one fragment of a call."""
 
-    __slots__ = ('annotations', 'content', 'delta', 'model_extra', 'reasoning', 'reasoning_content', 'tool_calls')
+    __slots__ = ('annotations', 'content', 'model_extra', 'reasoning', 'reasoning_content', 'tool_calls')
 
     def __init__(
         self, content: str | None = None, reasoning: str | None = None, reasoning_content: str | None = None,
@@ -173,7 +177,11 @@ class Choice:
     ) -> None:  # fmt: skip
         self.content, self.reasoning, self.reasoning_content = content, reasoning, reasoning_content
         self.tool_calls, self.annotations, self.model_extra = tool_calls, None, None
-        self.delta = self
+
+    @property
+    def delta(self) -> Choice:
+        """Itself."""
+        return self
 
 
 @contextmanager

@@ -10,10 +10,11 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # importing `typing` takes longer than all else here; type checkers take this for true
 if TYPE_CHECKING:
+    from typing import Any
+
     from oaicompat.discovery import ListedModel
 
 
@@ -117,9 +118,21 @@ def _schema(_: argparse.Namespace) -> int:
     return 0
 
 
+class _Version(argparse.Action):
+    """argparse's own, but for when the version is looked up."""
+
+    def __call__(  # type: ignore[explicit-override]  # `typing_extensions` takes longer than all else here
+        self, parser: argparse.ArgumentParser, *_: Any, **__: Any
+    ) -> None:
+        from importlib.metadata import version
+
+        sys.stdout.write(f'oaicompat {version("oaicompat")}\n')
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog='oaicompat', description='OpenAI-compatible servers in pydantic-ai.')
-    parser.add_argument('--version', action='version', version=f'oaicompat {version("oaicompat")}')
+    parser.add_argument('--version', action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title='commands', required=True, metavar='COMMAND')
 
     demo = commands.add_parser(

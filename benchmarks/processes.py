@@ -1,0 +1,81 @@
+"""What a whole process takes, beside the parent's: imports, the command line, memory. In turn, each in a new process.
+
+The ratio of an import is of the parent's together with ours to the parent's alone; that of `--help`, to an interpreter
+that does the same with argparse. Code is compiled before.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+
+# CPU time in microseconds; memory in KiB, as the peak of a stream beyond what was there before it.
+_TIMED = """
+import time; began = time.process_time()
+{code}
+took = time.process_time() - began
+import sys; sys.stderr.write('\\n' + str(took * 1e6))
+"""
+_PARENT = 'import pydantic_ai.models.openai'
+_HELP = "sys.argv = ['x', '--help']\ntry:\n    main()\nexcept SystemExit:\n    pass"
+_BARE = """
+import sys, argparse
+def main():
+    parser = argparse.ArgumentParser(prog='x')
+    parser.add_argument('a', help='something')
+    parser.parse_args()
+"""
+_STREAM = """
+import asyncio, sys, tracemalloc
+sys.path.insert(0, {folder!r})
+from bench import *
+async def run():
+    model = model_of({kind}, stream(*[{{'content': f' {{n % {distinct}}}'}} for n in range(20_000)]))
+    await read(model_of({kind}, stream(*words(20))))
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    await read(model)
+    _, peak = tracemalloc.get_traced_memory()
+    sys.stderr.write('\\n' + str((peak - before) / 1024))
+asyncio.run(run())
+"""
+
+
+def _told(code: str) -> float:
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, encoding='utf-8', check=True)  # noqa: S603  # our own
+    return float(json.loads(done.stderr.rpartition('\n')[2]))
+
+
+def _compared(ours: str, parents: str) -> Callable[[int], tuple[list[float], float]]:
+    """The ratios of so many rounds, and the median of what `parents` tells."""
+
+    def compare(rounds: int) -> tuple[list[float], float]:
+        told = [(_told(ours), _told(parents)) for _ in range(rounds + 1)][1:]
+        return [mine / theirs for mine, theirs in told], statistics.median(theirs for _, theirs in told)
+
+    return compare
+
+
+def _streamed(kind: str, distinct: int) -> str:
+    return _STREAM.format(kind=kind, distinct=distinct, folder=sys.path[0])
+
+
+def _timed(code: str) -> str:
+    return _TIMED.format(code=code)
+
+
+ROWS = {
+    'import oaicompat': _compared(_timed(f'{_PARENT}; import oaicompat'), _timed(_PARENT)),
+    'import the class': _compared(_timed(f'{_PARENT}; import oaicompat.models'), _timed(_PARENT)),
+    'command --help': _compared(
+        _timed(f'import sys; from oaicompat.cli import main\n{_HELP}'), _timed(f'{_BARE}\n{_HELP}')
+    ),
+    'memory, KiB': _compared(_streamed('OpenAICompatibleModel', 300), _streamed('OpenAIChatModel', 300)),
+    'memory, all texts new': _compared(
+        _streamed('OpenAICompatibleModel', 20_000), _streamed('OpenAIChatModel', 20_000)
+    ),
+}
+"""By name: what gives the ratios of so many rounds."""

@@ -1,0 +1,43 @@
+"""What is imported when: by itself next to nothing, with a model's class what every model needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+LATER = ['_adapting', '_answers', '_complaints', '_completion', '_exchange', '_lessons', '_listing', '_prompted']
+LATER += ['_recovery', '_repair', '_response_events', '_responses', '_rules', '_strict', '_textcalls', '_teachings']
+LATER += ['config', 'discovery', 'repairs', 'routing', 'testing', '_demo']
+RARE = ['_complaints', '_lessons', '_listing', '_prompted', '_response_events', '_responses', '_rules', '_strict']
+RARE += ['_teachings', '_templates', '_open_reasoning', '_portable', 'discovery', 'repairs', 'testing', '_demo']
+MADE = "from oaicompat import OpenAICompatibleModel; OpenAICompatibleModel('m', base_url='http://localhost:1/v1')"
+HELP = """
+import sys
+from oaicompat.cli import main
+sys.argv = ['oaicompat', '--help']
+try:
+    main()
+except SystemExit:
+    pass
+"""
+HEAVY = ['pydantic_ai', 'pydantic', 'openai', 'importlib.metadata', 'asyncio']
+TOLD = "import sys; sys.stdout.write('\\n' + ' '.join(sys.modules))"
+
+
+@pytest.mark.parametrize(
+    ('code', 'not_yet'),
+    [
+        pytest.param('import oaicompat', HEAVY, id='package'),
+        pytest.param(HELP, HEAVY, id='help'),
+        pytest.param('import oaicompat.models', [f'oaicompat.{name}' for name in LATER], id='class'),
+        pytest.param(MADE, [f'oaicompat.{name}' for name in RARE], id='model'),
+    ],
+)
+def test_what_is_not_imported_yet(code: str, not_yet: list[str]) -> None:
+    command = [sys.executable, '-c', f'{code}\n{TOLD}']
+    done = subprocess.run(command, capture_output=True, encoding='utf-8', check=True)  # noqa: S603  # our own
+    loaded = set(done.stdout.rpartition('\n')[2].split())
+    assert 'oaicompat' in loaded
+    assert loaded.isdisjoint(not_yet)
