@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import anyio
 from openai import APIConnectionError, APIError, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
@@ -47,6 +46,7 @@ from oaicompat._offers import holds_call, offer_of, schemas_of
 from oaicompat._recovery import rejected_text
 from oaicompat._repair import ChunkRepair
 from oaicompat._sdk import Repair, RepairedStream, retry_never
+from oaicompat._timing import now, until
 from oaicompat.errors import explained, is_hopeless, wrong_url
 from oaicompat.profile import Pin, current_pin
 
@@ -77,7 +77,7 @@ class Answer:
     details: bool = True
     own_client: bool = True
     client: AsyncOpenAI | None = None
-    began: float = field(default_factory=anyio.current_time)
+    began: float = field(default_factory=now)
 
     @property
     def profile(self) -> Profile:
@@ -112,7 +112,7 @@ class Answer:
         timed = {**self.settings, 'timeout': request_timeout(connect, self._idle if streamed else seconds)}
         try:
             # All tries of one call together.
-            with nullcontext() if stream else anyio.fail_after(self.began + seconds - anyio.current_time()):
+            async with nullcontext() if stream else until(self.began + seconds):
                 yield timed
         except ModelTimeoutError as error:
             knob, limit = ('connect', connect) if is_connecting(error) else ('idle', self._idle)

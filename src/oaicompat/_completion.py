@@ -26,6 +26,7 @@ from oaicompat._envelope import (
 from oaicompat._json import without_halves
 from oaicompat._keys import INLINE, KEPT
 from oaicompat._offer import Offer
+from oaicompat._plain import is_plain
 from oaicompat._recovery import is_stop, recovered, rejected_text
 from oaicompat._repair import ChunkRepair
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
@@ -52,6 +53,8 @@ def repair_completion(body: Json, context: Context, repairs: set[str]) -> Json:
     Raises:
         FailureError: If it is an error, or no completion at all.
     """
+    if is_plain(body, context):
+        return body
     if (failure := failure_in(body)) is not None:
         text = rejected_text(failure.body, context.offer)
         if text is None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-import anyio
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage
@@ -21,6 +20,7 @@ from oaicompat._adapting import adapted
 from oaicompat._answers import Answer, see
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._sdk import watch
+from oaicompat._timing import now
 from oaicompat.profile import pinned
 
 
@@ -73,7 +73,7 @@ class Exchange:
         """
         if self.own_client:
             watch(self.model.client, see)
-        began = anyio.current_time()
+        began = now()
         try:
             return await adapted(self.endpoint, partial(self._send, stream, began), self._profile)
         except ModelHTTPError as error:

@@ -26,6 +26,7 @@ from copy import copy
 from functools import cache
 from inspect import signature
 from itertools import islice
+from operator import is_
 from pathlib import Path
 from time import monotonic
 from types import FunctionType, MethodType
@@ -118,12 +119,23 @@ def record_bodies(client: AsyncOpenAI, bodies: list[dict[str, Any]]) -> Iterator
 
 def is_sdks_own(resource: Any) -> bool:
     """Whether all that is between a resource and the wire is the SDK's own, and nobody's who reads what it is given."""
-    client = getattr(resource, '_client', None)
-    of_resource = (getattr(resource, name, None) for name in ('create', '_post'))
-    of_client = (getattr(client, name, None) for name in _READERS)
-    return all(map(_is_sdks, (*of_resource, *of_client, AsyncAPIResponse.parse)))
+    client, post = getattr(resource, '_client', None), getattr(resource, '_post', None)
+    if client is None or type(post) is not MethodType or post.__self__ is not client:
+        return False
+    if 'create' in vars(resource) or not vars(client).keys().isdisjoint(_READERS):
+        return False
+    kinds = type(resource), type(client)
+    now = [getattr(kinds[0], 'create', None), post.__func__, AsyncAPIResponse.parse]
+    now += [getattr(kinds[1], name, None) for name in _READERS]
+    last = _VERIFIED.get(kinds, ())
+    if len(last) != len(now) or not all(map(is_, now, last)):
+        if not all(map(_is_sdks, now)):
+            return False
+        _VERIFIED[kinds] = now
+    return True
 
 
+_VERIFIED: dict[tuple[type[Any], type[Any]], list[object]] = {}
 _READERS = (
     *('post', 'request', '_prepare_options', '_build_request', '_build_headers'),
     *('_process_response', '_process_response_data'),
@@ -132,9 +144,8 @@ _READERS = (
 
 
 def _is_sdks(method: object) -> bool:
-    """Whether a method is the SDK's own; proxies pass for what they hold."""
-    function = method.__func__ if type(method) is MethodType else method
-    return type(function) is FunctionType and function.__code__.co_filename.startswith(_SDK)
+    """Whether a function is the SDK's own; proxies pass for what they hold."""
+    return type(method) is FunctionType and method.__code__.co_filename.startswith(_SDK)
 
 
 _SDK = (str(Path(openai.__file__).parent), __file__)  # and its clients as they are isolated
