@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from pydantic_ai.tools import ToolDefinition
 from strategies import settled
 from typing_extensions import override
 
-from oaicompat import OpenAICompatibleModel, models
+from oaicompat import OpenAICompatibleModel, _alike, models
 from oaicompat._context import Context
 from oaicompat._repair import ChunkRepair
 from oaicompat._response_events import EventRepair
@@ -83,7 +84,7 @@ async def both(pieces: Sequence[bytes], **options: Any) -> tuple[Seen, Seen]:
     """With the short path, and without."""
     short = await seen(pieces, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, '_is_parents_own', lambda _: False)
+        patch.setattr(models, 'streams_alike', lambda _: False)
         long = await seen(pieces, **options)
     return short, long
 
@@ -297,13 +298,67 @@ async def test_a_stream_that_is_left_is_closed() -> None:
 
 
 def test_our_own_class_has_it_and_those_with_hooks_of_their_own_do_not() -> None:
-    is_parents_own: Any = models._is_parents_own
-    assert is_parents_own(models._in_front(models._RepairedResponse, OpenAIStreamedResponse))
-    for name in (*models._HOOKS, *models._OWN_HOOKS):
+    def alike(parent: Any) -> bool:
+        return _alike.streams_alike(object.__new__(models._in_front(models._RepairedResponse, parent)))
+
+    assert alike(OpenAIStreamedResponse)
+    for name in (*_alike._PASSED_BY, *_alike._FED):
         theirs = type('Theirs', (OpenAIStreamedResponse,), {name: lambda self, *_: None})
-        assert not is_parents_own(models._in_front(models._RepairedResponse, theirs)), name
-    same = type('Same', (OpenAIStreamedResponse,), {})
-    assert is_parents_own(models._in_front(models._RepairedResponse, same))
+        assert not alike(theirs), name
+    assert alike(type('Same', (OpenAIStreamedResponse,), {}))
+
+
+def is_short(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is mapped on the short path."""
+    mapped: list[Any] = []
+    short = models._RepairedResponse._map_short
+
+    def told(self: Any, item: Any) -> Any:
+        mapped.append(item)
+        return short(self, item)
+
+    monkeypatch.setattr(models._RepairedResponse, '_map_short', told)
+    return mapped
+
+
+WORDS = [event(value) for value in (START, *(text(word) for word in ('Hel', 'lo', ' ', 'you', '!')), STOP)]
+
+
+@pytest.mark.parametrize('name', [*_alike._READ_OF_CHUNKS])
+async def test_a_parent_that_reads_more_of_a_chunk_gets_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapped = is_short(monkeypatch)
+    expected = await seen(WORDS)
+    assert mapped
+    mapped.clear()
+    names = {**_alike._READ_OF_CHUNKS, name: _alike._READ_OF_CHUNKS[name] - {'delta', '_response', 'itertools'}}
+    monkeypatch.setattr(_alike, '_READ_OF_CHUNKS', names)
+    assert await seen(WORDS) == expected
+    assert mapped == []
+
+
+@pytest.mark.parametrize('name', ['_map_part_delta', '_map_text_delta', '_map_thinking_delta', '_add_usage'])
+@pytest.mark.parametrize('of', ['class', 'module'])
+async def test_a_method_that_is_patched_late_gets_all(name: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapped = is_short(monkeypatch)
+    assert await seen(WORDS) == await seen(WORDS, OpenAIChatModel)
+    assert mapped
+    mapped.clear()
+    if of == 'class':
+        method, calls = getattr(OpenAIStreamedResponse, name), [0]
+
+        def patched(self: Any, *args: Any, **options: Any) -> Any:
+            calls[0] += 1
+            return method(self, *args, **options)
+
+        monkeypatch.setattr(OpenAIStreamedResponse, name, patched)
+        parents = await seen(WORDS, OpenAIChatModel), calls[0]
+        calls[0] = 0
+        assert (await seen(WORDS), calls[0]) == parents
+    else:
+        module = sys.modules[OpenAIStreamedResponse.__module__]
+        monkeypatch.setattr(module, 'number_to_datetime', lambda _: None)
+        assert await seen(WORDS) == await seen(WORDS, OpenAIChatModel)
+    assert mapped == []
 
 
 async def test_with_everything_unmapped_wanted_there_is_none() -> None:

@@ -1,12 +1,13 @@
-"""Whether pydantic-ai does with a model's messages what it did when this was written.
+"""Whether pydantic-ai does with messages and streams what it did when this was written.
 
-What is kept from one turn to the next rests on that. A class of somebody's own, in front of or behind ours, a method
-that somebody put in its place, on a model, a class or a module, and a pydantic-ai that does something else are asked
-for all messages, each time.
+What is kept from one turn to the next rests on that, and the short path of a stream. A class of somebody's own, in
+front of or behind ours, a method that somebody put in its place, on an object, a class or a module, and a pydantic-ai
+that does something else are asked for all messages and chunks, each time.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from functools import cache
 from operator import is_
@@ -15,9 +16,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 import pydantic_ai
-from pydantic_ai import models
 from pydantic_ai.models import Model
-from pydantic_ai.models.openai import OpenAIChatModel, _chat_model
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 
 _PARENT = str(Path(pydantic_ai.__file__).parent)
 _OURS = 'oaicompat.models'
@@ -39,6 +39,38 @@ def prepares_alike(model: object, passes: frozenset[str]) -> bool:
 
 
 _PREPARING = frozenset(('prepare_messages',))
+
+
+def streams_alike(response: object) -> bool:
+    """Whether a streamed response does with a chunk what `OpenAIStreamedResponse` did, but for what we override.
+
+    Its loop may be fed, and texts given to its methods for them, since they read nothing of a chunk but what was read.
+    """
+    kind, parent = cast(Any, type(response)), OpenAIStreamedResponse
+    theirs = all(getattr(kind, name, None) is getattr(parent, name, None) for name in _PASSED_BY)
+    return (
+        theirs
+        and _is_fed(kind)
+        and vars(response).keys().isdisjoint((*_PASSED_BY, *_FED))
+        and all(reads_only(getattr(parent, name), names) for name, names in _READ_OF_CHUNKS.items())
+        and as_shipped(parent, frozenset((*_PASSED_BY, *_FED)))
+    )
+
+
+# What the short path passes by, or calls: where an upstream class has its own, there is none.
+_PASSED_BY = (
+    '_map_part_delta', '_map_text_delta', '_map_provider_details', '_map_chunk_provider_details',
+    '_record_unmapped_chunk_data', '_map_usage', '_advance_part_boundary', '_add_usage',
+)  # fmt: skip
+_FED = ('_get_event_iterator', '_validate_response', '_map_thinking_delta', '_map_tool_call_delta')
+
+
+@cache
+def _is_fed(kind: Any) -> bool:
+    """Whether a class of ours stands in front of the parent itself, or of one that leaves these methods alone."""
+    others = [base for base in kind.__mro__ if base.__module__ != _OURS]
+    first = {name: next((base for base in others if name in vars(base)), None) for name in _FED}
+    return all(base is OpenAIStreamedResponse for base in first.values())
 
 
 def _is_alike(model: object, parent: type[Any], told: Told) -> bool:
@@ -95,7 +127,33 @@ def _is_as_it_was(module: ModuleType) -> bool:
     return all(map(is_, map(vars(module).get, _KNOWN[module]), _KNOWN[module].values()))
 
 
-_MODULES = (models, _chat_model)
+# fmt: off
+_LOOP = frozenset("""
+    MapStreamDecodeErrors ModelAPIError _add_usage _flush_pending_chat_annotations _has_finish_reason _has_refusal
+    _logprobs _map_api_errors _map_chunk_provider_details _map_finish_reason _map_part_delta _map_provider_details
+    _map_usage _missing_finish_reason _model_id_namespace _model_name _model_profile _model_settings
+    _provider_timestamp _publish_unmapped_chunks _record_unmapped_chunk_data _refusal_text _validate_response bool
+    cancelled choices created delta finish_reason get id map_api_errors model model_dump model_name moderation
+    number_to_datetime pop provider_details provider_response_id refusal service_tier usage
+""".split())  # noqa: SIM905
+_DELTAS = frozenset("""
+    DEFAULT_THINKING_TAGS PartStartEvent TextPart ThinkingPart UserWarning __name__ _advance_part_boundary
+    _awaiting_text_after_reasoning _content_generation _held_text_whitespace _map_text_delta _map_thinking_delta
+    _map_tool_call_delta _map_tool_call_provider_details _model_profile _parts_manager _pending_raw_annotations
+    _raw_text_content _reasoning_generation arguments cast chain content delta extend function get getattr
+    handle_text_delta handle_thinking_delta handle_tool_call_delta handle_tool_call_delta_events id index isinstance
+    isspace itertools list map_tool_call_provider_details name object part provider_name split_content_parts str
+    tool_calls type warn warnings
+""".split())  # noqa: SIM905
+_READ_OF_CHUNKS = {
+    '_get_event_iterator': _LOOP, '_validate_response': frozenset(('_response',)), '_map_part_delta': _DELTAS,
+    '_map_text_delta': _DELTAS, '_map_thinking_delta': _DELTAS, '_map_tool_call_delta': _DELTAS,
+}
+"""What these methods of pydantic-ai 2.63 to 2.68 name."""
+# fmt: on
+
+_KINDS = (Model, OpenAIChatModel, OpenAIStreamedResponse)
+_MODULES = tuple(sys.modules[name] for name in dict.fromkeys(kind.__module__ for kind in _KINDS))
 _KNOWN: dict[ModuleType, dict[str, object]] = {
     module: {name: value for name, value in vars(module).items() if type(value) is FunctionType} for module in _MODULES
 }

@@ -45,7 +45,7 @@ from oaicompat._offer import Offer
 from oaicompat._offers import holds_call, offer_of, schemas_of
 from oaicompat._recovery import rejected_text
 from oaicompat._repair import ChunkRepair
-from oaicompat._sdk import Repair, RepairedStream, retry_never
+from oaicompat._sdk import Repair, RepairedStream, is_readable, retry_never
 from oaicompat._timing import now, until
 from oaicompat.errors import explained, is_hopeless, wrong_url
 from oaicompat.profile import Pin, current_pin
@@ -151,22 +151,28 @@ class Answer:
                 raise
             return self._completion(document, {'sse.invalid_utf8'} if bytes_ is not None else set())
         if isinstance(came, AsyncStream):
-            strict = self._check if self._strict else None
-            idle = self._idle if self._limits else None
-            repaired = RepairedStream(
-                came, self._repair, strict=strict, typed=self.responses, hint=wrong_url(self.endpoint), idle=idle
-            )
-            if not stream:
-                return await self._folded(repaired)
-            if (failure := await repaired.begin()) is not None:
-                await repaired.close()
-                raise self._error(failure, None, in_stream=True)
-            repaired.adapted = self.adapted
-            repaired.on_end.append(lambda: self._learn(repaired.repairs))
-            return repaired
+            return await self._streamed(came, stream=stream)
         if came is None or isinstance(came, list | int | float):
             came = json.dumps(came, default=lambda value: value.model_dump(exclude_unset=True, warnings=False))
         return self._completion(came) if isinstance(came, dict | ChatCompletion | Response | str) else came
+
+    async def _streamed(self, came: AsyncStream[Any], *, stream: bool) -> Any:
+        if stream and not is_readable(came):
+            logger.warning('this openai package streams in a way that oaicompat does not know: nothing is repaired')
+            return came
+        strict = self._check if self._strict else None
+        idle = self._idle if self._limits else None
+        repaired = RepairedStream(
+            came, self._repair, strict=strict, typed=self.responses, hint=wrong_url(self.endpoint), idle=idle
+        )
+        if not stream:
+            return await self._folded(repaired)
+        if (failure := await repaired.begin()) is not None:
+            await repaired.close()
+            raise self._error(failure, None, in_stream=True)
+        repaired.adapted = self.adapted
+        repaired.on_end.append(lambda: self._learn(repaired.repairs))
+        return repaired
 
     @property
     def _repair(self) -> Repair:

@@ -271,6 +271,19 @@ class Repair(Protocol):
         """What is still held."""
 
 
+def is_readable(stream: AsyncStream[Any]) -> bool:
+    """Whether a stream of the SDK's is what `RepairedStream` takes over: else it stays the SDK's, unrepaired."""
+    events = AsyncStream._iter_events
+    return _is_sdks(events) and set(events.__code__.co_names) == _EVENTS and vars(stream).keys() >= _TAKEN
+
+
+_TAKEN = {'response', '_cast_to', '_client', '_options'}
+_EVENTS = {
+    *('APIConnectionError', 'APITimeoutError', '_decoder', 'aiter_bytes', 'request', 'request_exceptions', 'response'),
+    'timeout_exceptions',
+}
+
+
 class RepairedStream(AsyncStream[Any]):
     """The chunks or events of a stream, read and repaired by us, over the SDK's response.
 

@@ -37,7 +37,7 @@ from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
 from oaicompat import _details, _urls
-from oaicompat._alike import maps_alike
+from oaicompat._alike import maps_alike, streams_alike
 from oaicompat._client import adapting, headers_of
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
@@ -460,7 +460,7 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
 
     def _may_be_short(self) -> bool:
         settings = self._model_settings or {}
-        own = isinstance(self._response.source, RepairedStream) and _is_parents_own(type(self))
+        own = isinstance(self._response.source, RepairedStream) and streams_alike(self)
         return own and not settings.get('openai_include_unmapped_response_data')
 
     @override
@@ -523,24 +523,7 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
 
     @override
     def get(self) -> ModelResponse:
-        return with_repairs(super().get(), cast(RepairedStream, self._response.source).all_repairs)
-
-
-# What the short path passes by, or calls: where an upstream class has its own, there is none.
-_HOOKS = (
-    '_map_part_delta', '_map_text_delta', '_map_provider_details', '_map_chunk_provider_details',
-    '_record_unmapped_chunk_data', '_map_usage', '_advance_part_boundary', '_add_usage',
-)  # fmt: skip
-_OWN_HOOKS = ('_get_event_iterator', '_validate_response', '_map_thinking_delta', '_map_tool_call_delta')
-
-
-@cache
-def _is_parents_own(kind: type[Any]) -> bool:
-    """Whether a class of ours stands in front of the parent itself, or of one that leaves these methods alone."""
-    theirs = all(getattr(kind, name, None) is getattr(OpenAIStreamedResponse, name, None) for name in _HOOKS)
-    above = kind.__mro__[kind.__mro__.index(_ExplainedResponse) + 1 :]
-    first = {name: next((base for base in above if name in vars(base)), None) for name in _OWN_HOOKS}
-    return theirs and all(base is OpenAIStreamedResponse for base in first.values())
+        return with_repairs(super().get(), getattr(self._response.source, 'all_repairs', ()))
 
 
 @cache
