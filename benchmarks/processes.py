@@ -1,25 +1,36 @@
 """What a whole process takes, beside the parent's: imports, the command line, memory. In turn, each in a new process.
 
-The ratio of an import is of the parent's together with ours to the parent's alone; that of `--help`, to an interpreter
-that does the same with argparse. Code is compiled before.
+The ratio of an import is that of the parent's with ours behind it to the parent's alone, in one process; that of
+`--help`, to an interpreter that does the same with argparse. Code is compiled before.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-# CPU time in microseconds; memory in KiB, as the peak of a stream beyond what was there before it.
+# CPU time in microseconds; memory in KiB, as the peak of a stream beyond what was there before it. The last line on
+# standard error is the ratio and the parent's figure, or the figure alone.
+_IMPORTED = """
+import sys, time
+began = time.process_time()
+import pydantic_ai.models.openai
+between = time.process_time()
+{code}
+took, parents = time.process_time() - began, between - began
+sys.stderr.write(f'\\n{{took / parents}} {{parents * 1e6}}')
+"""
 _TIMED = """
 import time; began = time.process_time()
 {code}
 took = time.process_time() - began
 import sys; sys.stderr.write('\\n' + str(took * 1e6))
 """
-_PARENT = 'import pydantic_ai.models.openai'
 _HELP = "sys.argv = ['x', '--help']\ntry:\n    main()\nexcept SystemExit:\n    pass"
 _BARE = """
 import sys, argparse
@@ -44,23 +55,38 @@ asyncio.run(run())
 """
 
 
-def _told(code: str) -> float:
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, encoding='utf-8', check=True)  # noqa: S603  # our own
-    return float(json.loads(done.stderr.rpartition('\n')[2]))
+def _told(code: str) -> list[float]:
+    environment = {key: value for key, value in os.environ.items() if key != 'PYTHONDONTWRITEBYTECODE'}
+    environment['PYTHONPYCACHEPREFIX'] = _CACHE.name
+    command = [sys.executable, '-c', code]
+    done = subprocess.run(command, capture_output=True, encoding='utf-8', check=True, env=environment)  # noqa: S603  # our own
+    return [float(figure) for figure in done.stderr.rpartition('\n')[2].split()]
 
 
-def _compared(ours: str, parents: str) -> Callable[[int], tuple[list[float], float]]:
-    """The ratios of so many rounds, and the median of what `parents` tells."""
+_CACHE = TemporaryDirectory()
 
+Compare = Callable[[int], tuple[list[float], float]]
+"""From a number of rounds to the ratios, and the median of the parent's figure. The first round does not count."""
+
+
+def _compared(ours: str, parents: str) -> Compare:
     def compare(rounds: int) -> tuple[list[float], float]:
-        told = [(_told(ours), _told(parents)) for _ in range(rounds + 1)][1:]
+        told = [(*_told(ours), *_told(parents)) for _ in range(rounds + 1)][1:]
         return [mine / theirs for mine, theirs in told], statistics.median(theirs for _, theirs in told)
 
     return compare
 
 
+def _imported(code: str) -> Compare:
+    def compare(rounds: int) -> tuple[list[float], float]:
+        told = [_told(_IMPORTED.format(code=code)) for _ in range(rounds + 1)][1:]
+        return [ratio for ratio, _ in told], statistics.median(parents for _, parents in told)
+
+    return compare
+
+
 def _streamed(kind: str, distinct: int) -> str:
-    return _STREAM.format(kind=kind, distinct=distinct, folder=sys.path[0])
+    return _STREAM.format(kind=kind, distinct=distinct, folder=str(Path(__file__).parent))
 
 
 def _timed(code: str) -> str:
@@ -68,8 +94,8 @@ def _timed(code: str) -> str:
 
 
 ROWS = {
-    'import oaicompat': _compared(_timed(f'{_PARENT}; import oaicompat'), _timed(_PARENT)),
-    'import the class': _compared(_timed(f'{_PARENT}; import oaicompat.models'), _timed(_PARENT)),
+    'import oaicompat': _imported('import oaicompat'),
+    'import the class': _imported('import oaicompat.models'),
     'command --help': _compared(
         _timed(f'import sys; from oaicompat.cli import main\n{_HELP}'), _timed(f'{_BARE}\n{_HELP}')
     ),

@@ -61,7 +61,6 @@ from oaicompat._mapping import (
     without_faults,
 )
 from oaicompat._prepared import key_of, prepared
-from oaicompat._providers import check_arguments, check_name, resolve
 from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream
 from oaicompat._short import CALLS
@@ -114,7 +113,10 @@ class _Compatible(Model[AsyncOpenAI]):
             UserError: For arguments that can't work: an empty model name, an unknown prefix, a URL that names no
                 server, a missing key, an unknown knob, `base_url` together with a `Provider`.
         """
-        import_module('oaicompat._exchange')  # now, and not in the event loop; nor before there is a model
+        # Now, and not in the event loop; nor before there is a model.
+        import_module('oaicompat._exchange')
+        from oaicompat._providers import check_arguments, check_name, resolve
+
         check_arguments(model_name, settings, options, type(self))
         if provider is None and base_url is None:
             check_name(model_name)
