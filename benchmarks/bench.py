@@ -59,6 +59,7 @@ class Row(NamedTuple):
         body: What the server answers.
         run: One run with a model.
         served: Whether it is a server that answers, over connections.
+        apart: Seconds between two events of a stream, each in a read of its own.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Row(NamedTuple):
     body: Sequence[bytes] | bytes
     run: Callable[[Any], Awaitable[object]]
     served: bool = False
+    apart: float = 0
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -164,6 +166,8 @@ ROWS = (
     Row('stream think tags', 2000, THINK, read),
     Row('stream agent.iter', 1000, stream(*words(1000)), iterated),
     Row('stream 32 at once', 3200, stream(*words(100)), together),
+    Row('stream paced', 1000, stream(*words(1000)), read, apart=0.001),
+    Row('stream 32 paced', 3200, stream(*words(100)), together, apart=0.001),
     turn(10),
     turn(1000),
     turn(5000),
@@ -177,13 +181,13 @@ ROWS = (
 class Body(httpx2.AsyncByteStream):
     """An answer, a piece at a time; between two pieces others may run."""
 
-    def __init__(self, pieces: Sequence[bytes]) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: Sequence[bytes], apart: float) -> None:
+        self._pieces, self._apart = pieces, apart
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self._apart)
             yield piece
 
 
@@ -193,11 +197,11 @@ def served_model_of(kind: type[OpenAIChatModel], url: str) -> Any:
     return kind('m', provider=OpenAIProvider(base_url=url, api_key='k'))
 
 
-def model_of(kind: type[OpenAIChatModel], body: Sequence[bytes] | bytes) -> Any:
+def model_of(kind: type[OpenAIChatModel], body: Sequence[bytes] | bytes, apart: float = 0) -> Any:
     def answer(_: Any) -> httpx2.Response:
         if isinstance(body, bytes):
             return httpx2.Response(200, headers={'content-type': 'application/json'}, content=body)
-        return httpx2.Response(200, headers={'content-type': 'text/event-stream'}, stream=Body(body))
+        return httpx2.Response(200, headers={'content-type': 'text/event-stream'}, stream=Body(body, apart))
 
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
     client = AsyncOpenAI(api_key='k', base_url='https://made-up.example/v1', http_client=http)
@@ -208,7 +212,7 @@ async def measured(row: Row, rounds: int) -> tuple[list[float], float]:
     """The ratios, and the parent's median in microseconds for each unit."""
     kinds = (OpenAIChatModel, OpenAICompatibleModel)
     if not row.served:
-        return await compared(row, rounds, [model_of(kind, row.body) for kind in kinds])
+        return await compared(row, rounds, [model_of(kind, row.body, row.apart) for kind in kinds])
     with serving(cast(bytes, row.body)) as url:
         return await compared(row, rounds, [served_model_of(kind, url) for kind in kinds])
 
