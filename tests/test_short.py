@@ -244,8 +244,8 @@ async def test_of_several_answers_none_is_searched(words_: list[str]) -> None:
 async def test_what_arrives_at_once_is_not_read_at_once() -> None:
     values = [START, *[text('x')] * 500, STOP]
     items: Any = iter(range(200))
-    assert len(next(_slices(items))) == 64
-    assert next(items) == 64
+    assert len(next(_slices(items))) == 32
+    assert next(items) == 32
     short, long = await both([b''.join(map(event, values)) + b'data: [DONE]\n\n'])
     assert short == long
 
@@ -417,3 +417,48 @@ def test_templates_that_match_nothing_are_given_up() -> None:
 def test_the_repair_of_responses_has_no_short_path() -> None:
     assert isinstance(ChunkRepair(Context('m')), Shortens)
     assert not isinstance(EventRepair(Context('m')), Shortens)
+
+
+# Fairness
+
+
+class AllThere(httpx2.AsyncByteStream):
+    """A body that waits for nothing; it is there once."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = iter(pieces)
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+@pytest.mark.parametrize('together', [False, True])
+async def test_others_may_run_and_cancel_while_all_is_there(together: bool) -> None:
+    many = 2000
+    data = [event(value) for value in (START, *(text(f'w{number}') for number in range(many)), STOP)]
+    pieces = [b''.join(data)] if together else data
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: httpx2.Response(
+        200, headers={'content-type': 'text/event-stream'}, stream=AllThere(pieces))))  # fmt: skip
+    client = AsyncOpenAI(api_key='k', base_url='https://made-up.example/v1', http_client=http)
+    model = OpenAICompatibleModel('m', provider=OpenAIProvider(openai_client=client))
+    counts, turns = 0, 0
+
+    async def read() -> None:
+        nonlocal counts
+        async with model.request_stream(HISTORY, None, TOOLS) as streamed:
+            async for _ in streamed:
+                counts += 1
+
+    async with http:
+        task = asyncio.create_task(read())
+        while counts < many // 2:
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= many // 2 / 40
+        before = counts
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert counts <= before + 1

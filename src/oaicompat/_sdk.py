@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, Self, cas
 
 import httpx2
 import openai
+from anyio.lowlevel import checkpoint
 from openai import (
     APIConnectionError,
     APIError,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 _AMBIENT = ('organization', 'project', 'admin_api_key', 'webhook_secret')
 
 _QUOTED = 200
-_AT_ONCE = 64
+_AT_ONCE = 32  # items, before others may run or cancel
 
 
 def isolate(client: AsyncOpenAI) -> None:
@@ -438,13 +439,17 @@ class RepairedStream(AsyncStream[Any]):
 
     async def _read(self) -> AsyncIterator[list[Item]]:
         """Bytes to events to values to repaired chunks, as they are read."""
-        heard = monotonic()
+        heard, unshared = monotonic(), 0
         try:
             async with aclosing(self._bytes()) as source:
                 async for data in source:
                     self._heard = False
                     for items in _slices(self._items(data)):
                         yield items
+                        unshared += len(items)
+                        if unshared >= _AT_ONCE:  # what is there already is read without waiting for anything
+                            unshared = 0
+                            await checkpoint()
                     heard = self._check_idle(heard, event=self._heard)
                     if self._announced:
                         await self._drain()
