@@ -462,3 +462,43 @@ async def test_others_may_run_and_cancel_while_all_is_there(together: bool) -> N
         with pytest.raises(asyncio.CancelledError):
             await task
         assert counts <= before + 1
+
+
+@pytest.mark.parametrize(
+    'words',
+    [
+        ['<think>', 'Hm', ',', ' so', '</think>', 'Hi'],
+        ['<think>', 'Hm', '\n', '\n', ' so', '\n', 'then', '</think>', 'Hi', ' there'],
+        ['<think>', 'a', ' ', ' ', 'b', '</think>', 'Hi'],
+        ['<think>', 'Hm', '</think>', 'a', '<', 'b'],
+    ],
+)
+@pytest.mark.parametrize('together', [False, True])
+async def test_tags_that_are_pieces_of_their_own_are_the_parents(words: list[str], together: bool) -> None:
+    """Also event for event, and nothing is named for what the parent does, too."""
+    data = [event(value) for value in (START, *map(text, words), STOP)]
+    pieces = [b''.join(data)] if together else data
+    ours, theirs = await seen(pieces), await seen(pieces, OpenAIChatModel)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    'words',
+    [
+        ['<think>', '\n', 'Hm', '</think>', 'Hi'],
+        ['<think>', 'Hm', '\n', '</think>', 'Hi'],
+        ['<think>', 'Hm', '</think>', '\n', 'Hi'],
+        ['<think>', 'Hm', '</think>', '\n\nHi'],
+        ['\n', '<think>', 'Hm', '</think>', 'Hi'],
+        ['<thi', 'nk>', 'Hm', '</think>', 'Hi'],
+        ['<think>Hm', '</think>', 'Hi'],
+        ['<think>', 'Hm</think>', 'Hi'],
+        ['<think>', 'Hm', '</think>Hi'],
+        ['<thinking>', 'Hm', '</thinking>', 'Hi'],
+        ['<think>', 'Hm'],
+    ],
+)
+async def test_what_else_is_done_about_tags_is_named(words: list[str]) -> None:
+    _, response, error = await seen([event(value) for value in (START, *map(text, words), STOP)])
+    assert error == ''
+    assert "'oaicompat': ['thinking.tags']" in repr(response)

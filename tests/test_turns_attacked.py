@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time
 import weakref
@@ -15,7 +16,7 @@ import test_turns
 from pydantic_ai import messages as m
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.models.openai import OpenAIChatModel, _chat_model
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.openrouter import OpenRouterModel
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 from pydantic_ai.tools import ToolDefinition
@@ -27,6 +28,7 @@ from oaicompat._unchanged import Memory
 from oaicompat.routing import mixed
 
 short_chunks = test_turns.short_chunks  # a fixture
+MODULE = sys.modules[OpenAIChatModel.__module__]
 
 
 def answered(*ids: str, back: bool = False) -> list[Any]:
@@ -136,7 +138,7 @@ async def test_what_holds_itself_takes_no_time(field: str) -> None:
         pair = await settled_pair(history)
         history[6].parts[0].content.update(branching())
         for model, _ in pair:
-            with pytest.raises(RecursionError):  # as the parent says it
+            with pytest.raises((RecursionError, ValueError)):  # as the parent says it
                 await turn(model, history)
     else:
         history[6].parts[0].metadata = branching()
@@ -250,18 +252,18 @@ async def test_a_class_behind_ours_is_asked_each_time(kind: Any) -> None:
 
 
 async def test_pydantic_ais_own_classes_behind_ours() -> None:
+    """What such a class makes of a history as a whole, it makes in each turn."""
     point = m.UserPromptPart([m.CachePoint(), 'Now'], timestamp=NOON)
     history = [*conversation(6), m.ModelResponse([m.TextPart('Yes')]), m.ModelRequest([point])]
     profile: Any = {**OPENAI, 'compat_tool_return': 'string'}
-    bodies: list[list[Any]] = []
-    for kind in (OpenRouterModel, mixed(OpenRouterModel)):
-        made, told = asking(lambda _, kind=kind, **options: kind('openai/m', **options), profile=profile)
-        made._provider = OpenRouterProvider(openai_client=made.client)
-        for _ in range(6):
-            with suppress(UnexpectedModelBehavior):  # the answer names no provider
-                await turn(made, history, settings={'openrouter_cache_messages': True})
-        bodies.append(told)
-    assert bodies[0] == bodies[1]
+    kind = mixed(OpenRouterModel)
+    made, bodies = asking(lambda _, **options: kind('anthropic/claude-sonnet-4.5', **options), profile=profile)
+    made._provider = OpenRouterProvider(openai_client=made.client)
+    for _ in range(6):
+        with suppress(UnexpectedModelBehavior):  # the answer names no provider
+            await turn(made, history, settings={'openrouter_cache_messages': True})
+    assert 'cache_control' in repr(bodies[0])
+    assert bodies == [bodies[0]] * 6
 
 
 @pytest.mark.parametrize('name', ['_map_tool_call', '_map_user_prompt', '_map_model_response'])
@@ -285,13 +287,15 @@ async def test_a_class_that_is_patched_late(name: str, monkeypatch: pytest.Monke
 async def test_a_function_that_is_patched_late(monkeypatch: pytest.MonkeyPatch) -> None:
     history = conversation(6)
     pair = await settled_pair(history)
-    monkeypatch.setattr(_chat_model, 'map_tool_call_provider_details', lambda *_: None)
+    name = next(name for name in vars(MODULE) if name.endswith('map_tool_call_provider_details'))
+    monkeypatch.setattr(MODULE, name, lambda *_: None)
     before = len(pair[0][0]._memory._keys)
     await assert_alike(pair, history)
     assert pair[0][0]._sending is None
     assert len(pair[0][0]._memory._keys) == before
 
 
+@pytest.mark.skipif(not test_turns.PREPARES, reason='pydantic-ai 2.63 has other passes, of which none is left out')
 async def test_a_pass_that_is_patched_on_a_model_sees_all() -> None:
     history = conversation(6)
     pair = await settled_pair(history)
@@ -355,7 +359,7 @@ async def test_a_file_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
         fetched.append(item.url)
         return {'data': 'data:image/png;base64,AA==', 'data_type': 'image/png'}
 
-    monkeypatch.setattr(_chat_model, 'download_item', download)
+    monkeypatch.setattr(MODULE, 'download_item', download)
     monkeypatch.setattr(_alike, 'as_shipped', lambda *_: True)
     image = m.UserPromptPart([m.ImageUrl('https://example.com/a.png', force_download=True)], timestamp=NOON)
     thought = m.ModelResponse([m.ThinkingPart('hm', id='reasoning_content', provider_name='openai'), m.TextPart('Yes')])

@@ -140,10 +140,21 @@ def _with_thinking(message: Json, content: str, context: Context, repairs: set[s
     thinking = ''.join(piece.text for piece in pieces if piece.kind == 'thinking')
     if not thinking and ''.join(piece.text for piece in pieces) == content:
         return message
+    text = ''.join(piece.text for piece in pieces if piece.kind == 'text')
+    fields = {**message, 'content': text or None, **({INLINE: thinking} if thinking else {})}
+    if _is_parents(content, thinking, text, context):
+        return fields
     harmony = any(content.lstrip().startswith(opening) for opening, _ in tags[len(context.tags) :])
     repairs.add('thinking.closing_tag' if closing_only else 'thinking.harmony' if harmony else 'thinking.tags')
-    text = ''.join(piece.text for piece in pieces if piece.kind == 'text')
-    return {**message, 'content': text or None, **({INLINE: thinking} if thinking else {})}
+    return fields
+
+
+def _is_parents(content: str, thinking: str, text: str, context: Context) -> bool:
+    """Whether pydantic-ai reads the same of it, by the first pair of tags."""
+    opening, closing = context.tags[0] if context.tags else ('', '')
+    inside, closed, behind = content.removeprefix(opening).partition(closing or content)
+    told = content.startswith(opening) and bool(opening and closed) and opening not in behind
+    return told and bool(thinking) and (inside, behind) == (thinking, text)
 
 
 def _typed(fields: Json, repairs: set[str]) -> Json:

@@ -346,7 +346,7 @@ class ChunkRepair:
         """Text and reasoning that were held back."""
         pieces = self._thinking.finish()
         self._inline += [piece.text for piece in pieces if piece.kind == 'thinking']
-        if any(piece.kind == 'thinking' for piece in pieces):
+        if self._thinking.found or any(piece.kind == 'thinking' for piece in pieces):
             self._name_tags()
         deltas = [_as_delta(piece) for piece in pieces]
         deltas += [{key: joined_halves(half)} for key, half in self._halves.items()]
@@ -373,6 +373,8 @@ class ChunkRepair:
         return deltas
 
     def _name_tags(self) -> None:
+        if self._thinking.asis:
+            return
         harmony = any(opening == self._thinking.opening for opening, _ in HARMONY_TAGS)
         self.repairs.add('thinking.harmony' if harmony else 'thinking.tags')
 

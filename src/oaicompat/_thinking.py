@@ -54,12 +54,15 @@ class ThinkingSplitter:
         closing_only: Whether the answer starts inside reasoning that the prompt opened.
         found: Whether any reasoning was found.
         opening: The tag that opened it.
+        asis: Whether it is what pydantic-ai reads, too: between the first pair of tags, each in a piece of its own, and
+            without white space that goes.
     """
 
     tags: Sequence[Tags] = KNOWN_TAGS
     closing_only: bool = False
     found: bool = False
     opening: str = ''
+    asis: bool = True
     _close: Sequence[str] = ()  # non-empty inside reasoning: the tags that end it
     _held: list[str] = field(default_factory=list)
     _white: bool = False  # all that is held is white space, so more of it changes nothing
@@ -71,7 +74,7 @@ class ThinkingSplitter:
         """Start inside reasoning where the prompt opened it."""
         if self.closing_only:
             self._close = [close for _, close in self.tags]
-            self._prompted = True
+            self._prompted, self.asis = True, False
 
     @property
     def assumed(self) -> bool:
@@ -84,6 +87,10 @@ class ThinkingSplitter:
             return [Piece('text', text)] if text else []
         if self._close and not self._held and not self._blank and not self._may_close(text):
             return [Piece('thinking', text)]
+        if self._white and self._close and not self._blank and not self._may_close(text):
+            # White space that is not the last goes out as it came.
+            white, self._held, self._white = self._held, [], False
+            return [Piece('thinking', piece) for piece in (*white, text)]
         self._held.append(text)
         if self._white and text.isspace():
             return []
@@ -98,6 +105,7 @@ class ThinkingSplitter:
     def finish(self) -> list[Piece]:
         """What is still held: reasoning that was never closed, or text that never became a tag."""
         held, self._held = self._held, []
+        self.asis = self.asis and not self._close
         if self._close:
             text = ''.join(held).rstrip()
             text = text.lstrip() if self._blank else text
@@ -134,11 +142,13 @@ class ThinkingSplitter:
         start = _start(held, at)
         opened = self._opened(held, start)
         if opened:
+            self._seen(held, start, opened)
             return opened
         if opened is None:
             self._hold(held, at)
             return None
         self._started = True
+        self.asis = self.asis and start == 0
         # Behind reasoning the white space goes; otherwise the pieces stay as they came.
         released = [held[start:]] if self.found else self._held
         pieces.extend(Piece('text', piece) for piece in released)
@@ -169,9 +179,11 @@ class ThinkingSplitter:
                 self._hold(held, at)
                 return None
         if self._blank:
-            at = _start(held, at)
+            before, at = at, _start(held, at)
+            self.asis = self.asis and before == at
         closed = _any_of(tuple(self._close)).search(held, at)
         if closed is not None:
+            self._seen(held, closed.start(), closed.end())
             self._add(pieces, held[at : closed.start()].rstrip())
             self._close, self.found = (), True
             return closed.end()
@@ -179,6 +191,11 @@ class ThinkingSplitter:
         self._add(pieces, held[at : len(held) - keep])
         self._hold(held, len(held) - keep)
         return None
+
+    def _seen(self, held: str, start: int, end: int) -> None:
+        """Note whether a tag came alone, and is one of the first pair."""
+        alone = start == 0 and end == len(held) and len(self._held) == 1
+        self.asis = self.asis and alone and held in self.tags[0]
 
     def _hold(self, held: str, at: int) -> None:
         """Hold what stands behind `at`; in the pieces that it came in, where that is all."""

@@ -444,6 +444,7 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
     """
 
     _pushed: Source[Any] | None = None
+    _inline: object = None  # which reasoning in tags began
 
     @override
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
@@ -474,7 +475,7 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
         if key == 'content':
             return super()._map_text_delta(cast(Any, Choice(content=text)))
         if key == INLINE:
-            return self._map_thinking('content', 'thinking', 'content', content=text)
+            return self._map_inline(text)
         if key == CALLS:
             return super()._map_tool_call_delta(cast(Any, Choice(tool_calls=[Call(index, text)])))
         return super()._map_thinking_delta(cast(Any, Choice(**{key: text})))
@@ -491,7 +492,15 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
             details = {_details.FIELD: kept[_details.FIELD]}
             yield from self._map_thinking('reasoning', kept['field'], kept['field'], provider_details=details)
         if (inline := extra.get(INLINE)) is not None:
-            yield from self._map_thinking('content', 'thinking', 'content', content=inline)
+            yield from self._map_inline(inline)
+
+    def _map_inline(self, text: str) -> Iterable[ModelResponseStreamEvent]:
+        part = ('content', 'thinking')
+        if self._inline != self._reasoning_generation:
+            # The parent's part begins with its tag.
+            self._inline = self._reasoning_generation
+            yield from self._map_thinking(*part, 'content', content='')
+        yield from self._map_thinking(*part, 'content', content=text)
 
     def _map_thinking(self, channel: str, key: str, id_: str, **news: Any) -> Iterable[ModelResponseStreamEvent]:
         part = (channel, key, self._reasoning_generation)

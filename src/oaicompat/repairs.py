@@ -236,7 +236,7 @@ _ANSWERS: tuple[Repair, ...] = (
         'thinking.tags',
         f'Reasoning in tags, cut anywhere ({_ISSUES}MihaiBuilds/memory-vault/pull/152).',
         'A `ThinkingPart`, which is sent back in tags.',
-        'A tag opens only at the start of the answer or after reasoning.',
+        'A tag opens only at the start of the answer or after reasoning. What pydantic-ai reads the same is not named.',
     ),
     Repair(
         'thinking.unclosed',
