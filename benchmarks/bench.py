@@ -125,6 +125,25 @@ async def iterated(model: Any) -> None:
                         pass
 
 
+async def repeated(model: Any, times: int) -> None:
+    for _ in range(times):
+        await read(model)
+
+
+LOGPROBS = {'content': [{'token': 'a', 'logprob': -0.5, 'bytes': [97], 'top_logprobs': []}], 'refusal': None}
+ENDED = stream()[1:]
+
+
+def chunk_with(fields: dict[str, Any], delta: dict[str, Any]) -> bytes:
+    value = json.loads(chunk(delta).removeprefix(b'data: '))
+    value['choices'][0] |= fields
+    return b'data: ' + json.dumps(value).encode() + b'\n\n'
+
+
+def with_usage(delta: dict[str, Any]) -> bytes:
+    return chunk(delta).replace(b'"usage": null', b'"usage": ' + json.dumps(USAGE).encode())
+
+
 async def together(model: Any) -> None:
     await asyncio.gather(*(read(model) for _ in range(32)))
 
@@ -168,6 +187,9 @@ ROWS = (
     Row('stream 32 at once', 3200, stream(*words(100)), together),
     Row('stream paced', 1000, stream(*words(1000)), read, apart=0.001),
     Row('stream 32 paced', 3200, stream(*words(100)), together, apart=0.001),
+    Row('stream short', 1000, stream(*words(10)), lambda model: repeated(model, 100)),
+    Row('stream logprobs', 1000, [chunk_with({'logprobs': LOGPROBS}, word) for word in words(1000)] + ENDED, read),
+    Row('stream usage each chunk', 1000, [with_usage(word) for word in words(1000)] + ENDED, read),
     turn(10),
     turn(1000),
     turn(5000),
@@ -234,13 +256,14 @@ async def compared(row: Row, rounds: int, models: Sequence[Any]) -> tuple[list[f
     return ratios, statistics.median(parents)
 
 
-HEAD = '| | median | least | greatest | beside it, µs a unit |\n|---|---|---|---|---|\n'
+HEAD = '| | median | least | greatest | the other alone |\n|---|---|---|---|---|\n'
 PLACE = re.compile(r'(?<=<!-- bench:start -->\n\n).*?(?=\n<!-- bench:end -->)', re.DOTALL)
 
 
 def shown(name: str, ratios: Sequence[float], parent: float) -> str:
     """A line of the table, printed, too."""
-    line = f'| {name} | {statistics.median(ratios):.3f} | {min(ratios):.3f} | {max(ratios):.3f} | {parent:,.0f} |\n'
+    alone = f'{parent:,.0f} {"KiB" if name.startswith("memory") else "µs"}'
+    line = f'| {name} | {statistics.median(ratios):.3f} | {min(ratios):.3f} | {max(ratios):.3f} | {alone} |\n'
     sys.stdout.write(line)
     sys.stdout.flush()
     return line
@@ -253,6 +276,9 @@ async def main() -> None:
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--write', type=Path, help='a page that gets the table between its two marks')
     options = parser.parse_args()
+    known = [row.name for row in ROWS] + [*PROCESSES]
+    if unknown := [name for name in options.names if not any(row.startswith(name) for row in known)]:
+        parser.error(f'no row begins with {unknown[0]!r}; the rows: {", ".join(known)}')
     table = HEAD
     sys.stdout.write(HEAD)
     for row in ROWS:

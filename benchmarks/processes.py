@@ -99,7 +99,7 @@ ROWS = {
     'command --help': _compared(
         _timed(f'import sys; from oaicompat.cli import main\n{_HELP}'), _timed(f'{_BARE}\n{_HELP}')
     ),
-    'memory, KiB': _compared(_streamed('OpenAICompatibleModel', 300), _streamed('OpenAIChatModel', 300)),
+    'memory': _compared(_streamed('OpenAICompatibleModel', 300), _streamed('OpenAIChatModel', 300)),
     'memory, all texts new': _compared(
         _streamed('OpenAICompatibleModel', 20_000), _streamed('OpenAIChatModel', 20_000)
     ),
