@@ -12,6 +12,7 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models.fallback import FallbackModel
 
+from oaicompat import routing
 from oaicompat.config import FallbackModelConfig, StringModelConfig, TestModelConfig, load_models
 from oaicompat.servers import find_server, servers
 from oaicompat.testing import Reply, ScriptedServer, completion
@@ -367,3 +368,16 @@ def test_a_fault_in_a_row_is_told_with_its_line(row: str, path: str, words: list
     assert text.startswith(f'<text>:3: {path}')
     assert '\n' not in text
     assert [word for word in words if word not in text] == []
+
+
+def test_a_package_that_is_missing_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any, **__: Any) -> Any:
+        raise ImportError('Please install `made-up`')
+
+    monkeypatch.setattr(routing, 'pydantic_infer_model', missing)
+    file = tmp_path / 'models.yaml'
+    file.write_text('models:\n  fast:\n    identifier: groq:x\n', encoding='utf-8')
+    model = load_models(file)['fast']
+    with pytest.raises(ImportError) as caught:
+        model.get_model()
+    assert str(caught.value) == f'{file}:2: models.fast: Please install `made-up`'

@@ -88,6 +88,8 @@ def _placed(get_model: Callable[[Any], Model]) -> Callable[[Any], Model]:
             return get_model(self)
         except UserError as error:
             raise UserError(f'{self._origin}: {error.message}') if self._origin else error from None
+        except ImportError as error:  # it says what to install
+            raise ImportError(f'{self._origin}: {error}') if self._origin else error from error.__cause__
 
     return placed
 
