@@ -155,13 +155,16 @@ def redacting(method: Any, seen: list[Any]) -> Any:
     return called
 
 
-@pytest.mark.parametrize('where', ['class', 'subclass', 'instance'])
+@pytest.mark.parametrize('where', ['class', 'base', 'subclass', 'instance'])
 @pytest.mark.parametrize('hook', HOOKS)
 async def test_a_hook_gets_what_it_got(hook: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     method = getattr(AsyncOpenAI, hook)
     if where == 'class':
         monkeypatch.setattr(AsyncOpenAI, hook, redacting(method, seen))
+    if where == 'base':
+        base = next(one for one in reversed(AsyncOpenAI.__mro__) if hook in vars(one))
+        monkeypatch.setattr(base, hook, redacting(vars(base)[hook], seen))
     kind = type('Own', (AsyncOpenAI,), {hook: redacting(method, seen)}) if where == 'subclass' else AsyncOpenAI
     bodies: list[Any] = []
     for model in (OpenAIChatModel, OpenAICompatibleModel):

@@ -40,9 +40,11 @@ async def test_a_whole_answer(encoding: str, told: str, text: str, details: dict
         async with model:
             return await model.request(HISTORY, None, ModelRequestParameters())
 
-    async with ScriptedServer([reply] * 3) as server:
+    async with ScriptedServer([reply] * 4) as server:
         answer = await asked(OpenAICompatibleModel('m', base_url=server.base_url))
         parent = OpenAIChatModel('m', provider=OpenAIProvider(base_url=server.base_url, api_key='k'))
+        provider = OpenAIProvider(base_url=server.base_url, api_key='k')
+        assert (await asked(OpenAICompatibleModel('m', provider=provider))).parts == answer.parts
         strict = OpenAICompatibleModel('m', base_url=server.base_url, profile={'compat_repair': 'strict'})
         if details:
             with pytest.raises(ModelAPIError):

@@ -41,3 +41,45 @@ def test_what_is_not_imported_yet(code: str, not_yet: list[str]) -> None:
     loaded = set(done.stdout.rpartition('\n')[2].split())
     assert 'oaicompat' in loaded
     assert loaded.isdisjoint(not_yet)
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, encoding='utf-8', check=False)  # noqa: S603  # our own
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def test_two_names_that_two_threads_use_first() -> None:
+    code = """
+import sys, threading, oaicompat
+sys.setswitchinterval(1e-5)
+names, failed = ['OpenAICompatibleModel', 'infer_model', 'list_models', 'register_server'], []
+def use(name):
+    try:
+        getattr(oaicompat, name)
+    except BaseException as error:
+        failed.append(error)
+threads = [threading.Thread(target=use, args=[name]) for name in names]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(failed)
+"""
+    assert run(code) == '[]\n'
+
+
+def test_a_stand_in_is_not_kept() -> None:
+    code = """
+from unittest.mock import patch
+import oaicompat
+with patch('oaicompat.models.OpenAICompatibleModel', object()), patch('oaicompat.routing.infer_model'):
+    fakes = oaicompat.OpenAICompatibleModel, oaicompat.infer_model
+import oaicompat.models, oaicompat.routing
+print(oaicompat.OpenAICompatibleModel is oaicompat.models.OpenAICompatibleModel)
+print(oaicompat.infer_model is oaicompat.routing.infer_model)
+"""
+    assert run(code) == 'True\nTrue\n'
+
+
+def test_the_version_without_a_place_to_print_it() -> None:
+    code = "import sys; sys.stdout = None; sys.argv = ['x', '--version']; from oaicompat.cli import main; main()"
+    assert run(code) == ''

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -469,3 +471,38 @@ async def test_any_other_pool_stays_as_it_is(provider: Callable[[], Provider[Asy
 @pytest.mark.parametrize('provider', [None, object(), 'openai'])
 def test_what_is_no_provider_is_nothing_to_keep(provider: object) -> None:
     keep_connections(provider, own=True)
+
+
+@pytest.mark.parametrize('first', [True, False])
+def test_a_recorder_that_was_there_before_the_first_request_sees_all(first: bool) -> None:
+    """In a process of its own: who is there first must not count as httpcore's own."""
+    code = """
+import asyncio, json, httpcore2
+from oaicompat import OpenAICompatibleModel
+from oaicompat.testing import completion
+from pydantic_ai import messages as m
+from pydantic_ai.models import ModelRequestParameters
+theirs, seen = httpcore2.AsyncConnectionPool.handle_async_request, []
+async def recorded(pool, request):
+    seen.append(request.url.target)
+    body = json.dumps(completion('from a cassette')).encode()
+    return httpcore2.Response(200, headers={'content-type': 'application/json'}, content=body)
+def record():
+    httpcore2.AsyncConnectionPool.handle_async_request = recorded
+async def ask():
+    model = OpenAICompatibleModel('m', base_url='http://127.0.0.1:9/v1')
+    answer = await model.request([m.ModelRequest([m.UserPromptPart('Hi')])], None, ModelRequestParameters())
+    print(answer.parts[0].content)
+"""
+    code += 'record()\nasyncio.run(ask())\n' if first else 'import oaicompat.models\nrecord()\nasyncio.run(ask())\n'
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, encoding='utf-8', check=False)  # noqa: S603  # our own
+    assert done.stdout == 'from a cassette\n', done.stderr
+
+
+async def test_a_connection_whose_answer_has_nothing_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answered(_: Any, request: Any) -> Any:
+        return httpcore2.Response(200, headers={'content-type': 'application/json'}, content=ANSWER)
+
+    async with loopback() as server, asking(server.url) as model:
+        monkeypatch.setattr(httpcore2.AsyncHTTPConnection, 'handle_async_request', answered)
+        assert await ask(model) == 'Hello'

@@ -188,8 +188,9 @@ async def test_the_side_channel_comes_first(given: dict[str, Any]) -> None:
     given = {**given, 'content': '<think>Hm</think>Hi'}
     streamed = await ask(sse(chunk(given), STOP), stream=True)
     whole = await ask(completion(usage=None, **given))
-    assert streamed.response == whole.response
     assert streamed.response is not None
+    assert whole.response is not None
+    assert streamed.response.parts == whole.response.parts  # pydantic-ai reads such tags in a whole answer, too
     assert [getattr(part, 'content', '') for part in streamed.response.parts] == ['Side', 'Hm', 'Hi']
 
 

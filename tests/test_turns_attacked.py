@@ -443,3 +443,46 @@ def test_what_was_written_is_bounded() -> None:
     assert memory.written({'a': 'x' * _unchanged._LONGEST}, lambda _: b'long') == b'long'
     assert memory.written(lambda: None, lambda _: b'no JSON') == b'no JSON'
     assert [json for _, json in memory._written] == made[: -_unchanged._USES - 1 : -1]
+
+
+@pytest.mark.parametrize('of', ['class', 'part'])
+async def test_a_method_of_a_part_that_is_patched_between_turns(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = conversation(6)
+    pair = await settled_pair(history)
+    with monkeypatch.context() as patch:
+        part = history[6].parts[0]
+        if of == 'class':
+            patch.setattr(m.ToolReturnPart, 'model_response_str', lambda *_, **__: 'REDACTED')
+        else:
+            part.model_response_str = lambda *_, **__: 'REDACTED'
+        for _ in range(4):
+            await assert_alike(pair, history)
+        assert 'REDACTED' in repr(pair[0][1][-1])
+        part.__dict__.pop('model_response_str', None)
+    for _ in range(4):
+        await assert_alike(pair, history)
+    assert 'REDACTED' not in repr(pair[0][1][-1])
+
+
+async def test_a_body_whose_pickle_says_less_than_its_json() -> None:
+    class Lossy(dict[str, Any]):
+        @override
+        def __reduce__(self) -> Any:
+            raise AssertionError('nobody asked')
+
+    parameters = ModelRequestParameters(function_tools=[ToolDefinition(name='look', parameters_json_schema={})])
+    pair = await settled_pair(conversation(6), parameters=parameters)
+    for number in (0, 1, True):
+        settings = {'extra_body': {'odd': Lossy(id=number)}}
+        await assert_alike(pair, conversation(6), parameters, settings)
+
+
+async def test_profiles_that_cant_be_compared() -> None:
+    class Odd:
+        @override
+        def __eq__(self, other: object) -> Any:
+            raise ValueError('neither true nor false')
+
+        __hash__ = None  # type: ignore[assignment]
+
+    await settled_pair(conversation(6), profile={'made_up': Odd()})

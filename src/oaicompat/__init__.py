@@ -6,9 +6,10 @@ A name is imported when it is first asked for: `import oaicompat` by itself cost
 from __future__ import annotations
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from threading import RLock as _RLock
 
-if _TYPE_CHECKING:
+TYPE_CHECKING = False  # importing `typing` takes longer than all else here; type checkers take this for true
+if TYPE_CHECKING:
     from oaicompat.discovery import ListedModel, list_models
     from oaicompat.errors import is_retryable
     from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel
@@ -43,21 +44,24 @@ _ROOMS = {
 }
 
 
-if not _TYPE_CHECKING:  # a type checker would take any name for one
+_LOCK = _RLock()  # two threads that import pydantic-ai from two ends of its circle fail both
+
+if not TYPE_CHECKING:  # a type checker would take any name for one
 
     def __getattr__(name: str) -> object:
-        if name == '__version__':
-            from importlib.metadata import version  # takes longer than all else here
+        with _LOCK:
+            if name == '__version__':
+                from importlib.metadata import version  # takes longer than all else here
 
-            value: object = version('oaicompat')
-        elif name in _ROOMS:
-            value = getattr(_import_module(f'oaicompat.{_ROOMS[name]}'), name)
-        elif name in _SUBMODULES:
-            return _import_module(f'oaicompat.{name}')
-        else:
-            raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-        globals()[name] = value
-        return value
+                return version('oaicompat')
+            if name in _ROOMS:
+                value: object = getattr(_import_module(f'oaicompat.{_ROOMS[name]}'), name)
+                if str(getattr(value, '__module__', '')).startswith('oaicompat.'):  # and no test's stand-in for it
+                    globals()[name] = value
+                return value
+            if name in _SUBMODULES:
+                return _import_module(f'oaicompat.{name}')
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 
 # They were there after `import oaicompat` before names were imported one by one.
@@ -65,4 +69,4 @@ _SUBMODULES = frozenset(('discovery', 'errors', 'models', 'profile', 'repairs', 
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, '__version__'})
+    return sorted({*globals(), *__all__, '__version__'} - {'TYPE_CHECKING'})

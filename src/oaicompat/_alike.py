@@ -12,10 +12,11 @@ from collections.abc import Hashable
 from functools import cache
 from operator import is_
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import pydantic_ai
+from pydantic_ai import messages
 from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 
@@ -109,7 +110,7 @@ def as_shipped(kind: type[Any], told: Told) -> bool:
         if not all(_is_shipped(value) for name, value in vars(kind).items() if _is_told(name, told)):
             return False
         _VERIFIED[kind, told] = now
-    return all(map(_is_as_it_was, _MODULES))
+    return all(map(_is_as_it_was, _KNOWN))
 
 
 _VERIFIED: dict[tuple[type[Any], Told], list[object]] = {}
@@ -123,8 +124,19 @@ def _is_shipped(value: object) -> bool:
     return type(value) is not FunctionType or value.__code__.co_filename.startswith(_PARENT)
 
 
-def _is_as_it_was(module: ModuleType) -> bool:
-    return all(map(is_, map(vars(module).get, _KNOWN[module]), _KNOWN[module].values()))
+def _is_as_it_was(place: Any) -> bool:
+    now = vars(place)
+    if not all(map(is_, map(now.get, _KNOWN[place]), _KNOWN[place].values())):
+        return False
+    if len(now) != _COUNTS[place] and isinstance(place, type):  # then there may be a method more
+        if any(name not in _KNOWN[place] for name in _methods(place)):
+            return False
+        _COUNTS[place] = len(now)
+    return True
+
+
+def _methods(place: Any) -> dict[str, object]:
+    return {name: value for name, value in vars(place).items() if isinstance(value, FunctionType | property)}
 
 
 # fmt: off
@@ -153,7 +165,11 @@ _READ_OF_CHUNKS = {
 # fmt: on
 
 _KINDS = (Model, OpenAIChatModel, OpenAIStreamedResponse)
-_MODULES = tuple(sys.modules[name] for name in dict.fromkeys(kind.__module__ for kind in _KINDS))
-_KNOWN: dict[ModuleType, dict[str, object]] = {
-    module: {name: value for name, value in vars(module).items() if type(value) is FunctionType} for module in _MODULES
-}
+_PLACES = (
+    *(sys.modules[name] for name in dict.fromkeys(kind.__module__ for kind in _KINDS)),
+    *(kind for kind in vars(messages).values() if isinstance(kind, type) and kind.__name__.endswith('Part')),
+    *(messages.ModelRequest, messages.ModelResponse),
+)
+# Modules, and the classes of messages and parts, which say themselves what they are as text.
+_KNOWN: dict[Any, dict[str, object]] = {place: _methods(place) for place in _PLACES}
+_COUNTS: dict[Any, int] = {place: len(vars(place)) for place in _PLACES}

@@ -146,7 +146,7 @@ class Answer:
                 told = as_stream(body, cause, self.client)
                 return await self.repaired(_done(told), stream=True) if stream else self._completion(body)
             bytes_ = cause.object if isinstance(cause, UnicodeDecodeError) else None
-            document = getattr(cause, 'doc', None) if bytes_ is None else self._text(bytes_)
+            document = getattr(cause, 'doc', None) if bytes_ is None else self._text(bytes_, cause)
             if stream or not isinstance(document, str):
                 raise
             return self._completion(document, {'sse.invalid_utf8'} if bytes_ is not None else set())
@@ -202,9 +202,9 @@ class Answer:
             return False
         return rejected_text(error.body, self._offer) is not None
 
-    def _text(self, body: bytes) -> str:
+    def _text(self, body: bytes, error: object) -> str:
         """A body that is no UTF-8: by the charset that the server told, if it fits."""
-        charset = getattr(self.pin.response, 'charset_encoding', None)
+        charset = getattr(error, 'charset', None) or getattr(self.pin.response, 'charset_encoding', None)
         try:
             return body.decode(charset or 'utf-8')
         except (LookupError, ValueError):

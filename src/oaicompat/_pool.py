@@ -11,10 +11,14 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from time import monotonic
+from types import FunctionType
 from typing import Any, NamedTuple, cast
 
 import anyio
+import httpcore2
 from httpcore2 import (
     AsyncConnectionInterface,
     AsyncConnectionPool,
@@ -26,7 +30,7 @@ from httpcore2 import (
 )
 from typing_extensions import override
 
-_THEIRS = AsyncConnectionPool.handle_async_request
+_THEIRS = str(Path(httpcore2.__file__).parent)
 _SCHEMES = (b'http', b'https')
 
 
@@ -87,7 +91,7 @@ class ConnectionStack(AsyncConnectionPool):
     @override
     async def handle_async_request(self, request: Request) -> Response:
         # Recorders of requests stand in the parent's place.
-        if AsyncConnectionPool.handle_async_request is not _THEIRS or request.url.scheme not in _SCHEMES:
+        if not _is_theirs(AsyncConnectionPool.handle_async_request) or request.url.scheme not in _SCHEMES:
             return await super().handle_async_request(request)
         origin = request.url.origin
         while True:
@@ -193,6 +197,12 @@ class ConnectionStack(AsyncConnectionPool):
             self._connections.remove(connection)
 
 
+@cache
+def _is_theirs(method: Any) -> bool:
+    """Whether a method is httpcore's own, whoever was there first."""
+    return type(method) is FunctionType and method.__code__.co_filename.startswith(_THEIRS)
+
+
 def _is_left(connection: AsyncConnectionInterface) -> bool:
     """Whether nobody has a connection that was left on a stack: the parent's own way may have given it away."""
     return connection.is_idle() and not connection.is_closed()
@@ -221,6 +231,7 @@ class _Body:
         self._closed = True
         try:
             with anyio.CancelScope(shield=True):
-                await self._stream.aclose()
+                if hasattr(self._stream, 'aclose'):
+                    await self._stream.aclose()
         finally:
             await self._pool.give_back(self._connection, self._origin)

@@ -127,7 +127,7 @@ def is_sdks_own(resource: Any) -> bool:
         return False
     kinds = type(resource), type(client)
     now = [getattr(kinds[0], 'create', None), post.__func__, AsyncAPIResponse.parse]
-    now += [getattr(kinds[1], name, None) for name in _READERS]
+    now += [vars(base)[name] for base in kinds[1].__mro__ for name in _READERS if name in vars(base)]
     last = _VERIFIED.get(kinds, ())
     if len(last) != len(now) or not all(map(is_, now, last)):
         if not all(map(_is_sdks, now)):
@@ -249,7 +249,11 @@ def _value_of(response: Any) -> Any:
     """The JSON value of an answer, or its text, as the SDK reads it for its models."""
     kind = response.headers.get('content-type', '*').split(';')[0]
     if kind.endswith('json'):
-        return response.json()
+        try:
+            return response.json()
+        except UnicodeDecodeError as error:
+            cast(Any, error).charset = response.charset_encoding
+            raise
     try:
         return response.json()
     except ValueError:

@@ -44,7 +44,7 @@ class Snapshot:
         size: Bytes that it holds, about.
     """
 
-    __slots__ = ('__weakref__', 'held', 'kinds', 'message', 'mutable', 'size', 'uses')
+    __slots__ = ('__weakref__', 'held', 'kinds', 'lengths', 'message', 'mutable', 'size', 'uses')
 
     def __init__(self, message: Any) -> None:
         """Take it.
@@ -56,8 +56,9 @@ class Snapshot:
         self.message: Callable[[], Any] = ref(message)
         told = (message, *message.parts)
         self.kinds = tuple(map(type, told))
-        if not all(map(_is_theirs, self.kinds)):
+        if not all(map(_is_theirs, self.kinds)) or any(map(_is_hung_over, told)):
             raise ValueError('of another library')
+        self.lengths = [len(one.__dict__) for one in told]
         self.held = _sent(told, self.kinds)
         values = _sent(told[1:], self.kinds[1:])
         self.mutable = [(value, _written(value)) for value in values if type(value) not in _FROZEN]
@@ -71,7 +72,7 @@ class Snapshot:
     def holds(self, message: Any) -> bool:
         """Whether `message` is that message, and what it was."""
         told = (message, *message.parts)
-        return self.message() is message and _are_as_they_were(told, self.kinds, self.held, self.mutable)
+        return self.message() is message and _are_as_they_were(told, self)
 
 
 class Chunk:
@@ -82,22 +83,23 @@ class Chunk:
         uses: What was made of all of them, by what it was made with.
     """
 
-    __slots__ = ('_held', '_kinds', '_mutable', 'snapshots', 'uses')
+    __slots__ = ('held', 'kinds', 'lengths', 'mutable', 'snapshots', 'uses')
 
     def __init__(self, snapshots: list[Snapshot]) -> None:
         """Take what they hold together."""
         self.snapshots = tuple(snapshots)
         self.uses: dict[object, Any] = {}
-        self._kinds = (*chain.from_iterable(one.kinds for one in snapshots),)
-        self._held = [*chain.from_iterable(one.held for one in snapshots)]
-        self._mutable = [*chain.from_iterable(one.mutable for one in snapshots)]
+        self.kinds = (*chain.from_iterable(one.kinds for one in snapshots),)
+        self.lengths = [*chain.from_iterable(one.lengths for one in snapshots)]
+        self.held = [*chain.from_iterable(one.held for one in snapshots)]
+        self.mutable = [*chain.from_iterable(one.mutable for one in snapshots)]
 
     def holds(self, messages: Sequence[Any]) -> bool:
         """Whether `messages` are its messages, and what they were."""
         if not _same(messages, [one.message() for one in self.snapshots]):
             return False
         told = [one for message in messages for one in (message, *message.parts)]
-        return _are_as_they_were(told, self._kinds, self._held, self._mutable)
+        return _are_as_they_were(told, self)
 
 
 LENGTH = 64
@@ -131,13 +133,27 @@ def _getter(kind: Any) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
 _UNSENT = ('metadata', 'usage')
 
 
-def _are_as_they_were(
-    told: Sequence[Any], kinds: tuple[Any, ...], held: list[Any], mutable: list[tuple[Any, bytes]]
-) -> bool:
+def _are_as_they_were(told: Sequence[Any], known: Snapshot | Chunk) -> bool:
     try:
-        return (*map(type, told),) == kinds and all(map(is_, _sent(told, kinds), held)) and _are_written(mutable)
+        return (
+            (*map(type, told),) == known.kinds
+            and [len(one.__dict__) for one in told] == known.lengths
+            and all(map(is_, _sent(told, known.kinds), known.held))
+            and _are_written(known.mutable)
+        )
     except KeyError:  # a field was taken away
         return False
+
+
+def _is_hung_over(one: Any) -> bool:
+    """Whether something that somebody hung on a message or a part stands in front of a method."""
+    more = one.__dict__.keys() - _names(cast(Any, type(one)))
+    return any(callable(getattr(type(one), name, None)) for name in more)
+
+
+@cache
+def _names(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in dataclasses.fields(kind))
 
 
 def _written(value: Any) -> bytes:
@@ -203,17 +219,18 @@ class Memory:
         """Stands for a profile and what else something is made with, as long as equal ones are asked for."""
         with _LOCK:
             for known, beside, key in self._keys:
-                if beside == other and known == profile:
-                    return key
+                with suppress(Exception):  # of whatever is in there
+                    if beside == other and known == profile:
+                        return key
             key = object()
             self._keys = [(_deep(profile), other, key), *self._keys[: _USES - 1]]
             return key
 
-    def written(self, value: object, write: Callable[[object], bytes]) -> bytes:
+    def written(self, value: Any, write: Callable[[object], bytes]) -> bytes:
         """What `write` makes of JSON, or what it made of the same a few requests ago: tools rarely change."""
         try:
-            told = pickle.dumps(value, _PROTOCOL)
-        except Exception:  # of whatever is in there
+            told = marshal.dumps(value)  # which knows no subclasses, and asks nobody's code
+        except ValueError:
             return write(value)
         for known, made in self._written:
             if known == told:

@@ -126,7 +126,7 @@ class _Version(argparse.Action):
     ) -> None:
         from importlib.metadata import version
 
-        sys.stdout.write(f'oaicompat {version("oaicompat")}\n')
+        print(f'oaicompat {version("oaicompat")}')  # noqa: T201  # nowhere, if there is no standard output
         parser.exit()
 
 

@@ -16,6 +16,7 @@ from pydantic_ai.providers import Provider, infer_provider
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 
+import oaicompat
 from oaicompat import (
     CompatibleModelProfile,
     ListedModel,
@@ -115,3 +116,8 @@ for name, loaded in load_models(Path('models.yaml')).items():
     assert_type(name, str)
     assert_type(loaded.get_model(), Model)
 load_models('models: {}')
+
+
+def no_such_name() -> None:
+    """A name that the package does not have is an error."""
+    oaicompat.no_such_name  # type: ignore[attr-defined]  # noqa: B018
