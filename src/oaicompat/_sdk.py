@@ -123,7 +123,8 @@ def is_sdks_own(resource: Any) -> bool:
     client, post = getattr(resource, '_client', None), getattr(resource, '_post', None)
     if client is None or type(post) is not MethodType or post.__self__ is not client:
         return False
-    if 'create' in vars(resource) or not vars(client).keys().isdisjoint(_READERS):
+    own = {*getattr(resource, '__dict__', ()), *getattr(client, '__dict__', ())}
+    if 'create' in own or not own.isdisjoint(_READERS):
         return False
     kinds = type(resource), type(client)
     now = [getattr(kinds[0], 'create', None), post.__func__, AsyncAPIResponse.parse]
