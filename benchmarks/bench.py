@@ -273,7 +273,7 @@ async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description='CPU time beside that of pydantic-ai, as ratios.')
     parser.add_argument('names', nargs='*', help='rows: all whose name begins like that')
-    parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--write', type=Path, help='a page that gets the table between its two marks')
     options = parser.parse_args()
     known = [row.name for row in ROWS] + [*PROCESSES]
