@@ -200,7 +200,7 @@ class _Seen(ref[Any]):  # its referent may be gone
 class Memory:
     """Snapshots, each as long as its message lives; of one model, for any number of threads. A copy is empty.
 
-    There are never more than 64 MiB of what they hold.
+    There are about 64 MiB at most of what they hold.
     """
 
     def __init__(self) -> None:
