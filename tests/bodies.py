@@ -5,7 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from oaicompat._requests import ADAPTERS, adapted, adapts
+from oaicompat._knobs import adapts
+from oaicompat._requests import ADAPTERS, adapted
 
 Fields = dict[str, Any]
 Row = tuple[Fields, Fields, Fields | None]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from test_odd_types import CONTEXTS, ODD, odd_ones
 
-from oaicompat import _completion
 from oaicompat._completion import repair_completion
 from oaicompat._context import Context
 from oaicompat._plain import is_plain
@@ -43,10 +42,8 @@ ANY = [Context('m'), Context('gpt-oss'), Context('m', alternatives=True), Contex
 
 def whole(body: Any, context: Context) -> tuple[Any, set[str]]:
     """What all repairs make of it, and their names."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_completion, 'is_plain', lambda *_: False)
-        repairs: set[str] = set()
-        return repair_completion(body, context, repairs), repairs
+    repairs: set[str] = set()
+    return repair_completion(body, context, repairs), repairs
 
 
 def test_most_are() -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from strategies import json_values
 
 from oaicompat._formats import BARE_JSON, FAMILIES, GLM, HERMES, MINIMAX, QWEN_XML, Format, form_of
+from oaicompat._knobs import adapts
 from oaicompat._lessons import lessons
 from oaicompat._prompted import FIELDS, prompted
-from oaicompat._requests import adapted, adapts
+from oaicompat._requests import adapted
 
 Fields = dict[str, Any]
 

@@ -28,7 +28,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import json_values
 
-from oaicompat._requests import ADAPTERS, adapted, adapts
+from oaicompat._knobs import ADAPTING, adapts
+from oaicompat._requests import ADAPTERS, adapted
 
 TOOLS_BY_PROMPT = {'compat_tools': 'prompted'}
 ROWS = {
@@ -58,7 +59,7 @@ def test_defaults_change_nothing(profile: Fields) -> None:
 
 def test_every_knob_has_a_default_and_a_row() -> None:
     knobs = {knob for knob, *_ in ADAPTERS}
-    assert knobs == set(DEFAULTS)
+    assert knobs == set(DEFAULTS) == set(ADAPTING)
     assert knobs == {knob for _, profile, _ in ROWS.values() for knob in profile}
 
 

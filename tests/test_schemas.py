@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from oaicompat._dialects import DIALECTS
+from oaicompat._dialects import DIALECTS, REWRITE_NAMES
 from oaicompat._schemas import BLIND, REWRITES, keywords_in, rewrites_for, rewritten
 from oaicompat._subschemas import MAX_DEPTH
 
@@ -507,6 +507,7 @@ def test_a_schema_becomes(schema: Schema, rewrites: tuple[str, ...], expected: S
 
 def test_every_rewrite_is_described_and_every_dialect_has_evidence() -> None:
     assert all(row.does for row in REWRITES.values())
+    assert tuple(REWRITES) == REWRITE_NAMES
     for dialect in DIALECTS.values():
         assert set(dialect.rewrites) <= REWRITES.keys()
         assert dialect.evidence

@@ -1,6 +1,6 @@
 """Second tries: what a server refused, in the shape that it takes.
 
-`adapted()` sends, learns from a refusal, sends again, and decides which error is told in the end. What was learned is
+`again()` learns from a refusal, sends again, and decides which error is told in the end. What was learned is
 kept only once it has helped. Overrides nothing.
 """
 
@@ -134,49 +134,63 @@ class _Tries:
         return self.first
 
 
-async def adapted(
+async def again(
     endpoint: Endpoint,
     send: Callable[[Profile, frozenset[str]], Awaitable[_Answer]],
     settled: Callable[[Mapping[str, Any]], Awaitable[Profile]],
+    profile: Profile,
+    error: ModelHTTPError,
 ) -> _Answer:
-    """Send; where the server refuses a shape that the request used, change that shape and send again.
+    """What the server refused with `error`, sent again in another shape, as long as a refusal says in which.
 
     Args:
         endpoint: Where to; it remembers.
         send: Makes one request by a profile; told the names of what was learned before it.
         settled: Gives the profile for the next request, with what this call has learned in it.
+        profile: The profile that the refused request was made by.
+        error: The refusal.
 
     Raises:
         ModelAPIError: The first refusal, or another error.
     """
     tries = _Tries(endpoint)
     while True:
-        profile = await settled(tries.delta)
-        if (overruled := tries.overruled(profile)) is not None:
-            lesson, refusal = overruled
-            if lesson.name == SEARCH and tries.guess(refusal):
-                continue
-            raise explained(
-                tries.first or refusal if lesson.name == SEARCH else _overruled(lesson, refusal, profile), endpoint
-            )
+        endpoint.recognise(server=(error.headers or {}).get('server'))
+        if not tries.correct(profile, error):
+            raise explained(tries.told(error), endpoint)
+        profile = await _agreed(tries, settled)
         tries.sent()
         try:
             answer = await send(profile, tries.names)
-        except UserError as error:
-            if tries.first is None:
-                raise
+        except UserError as misuse:
             # What would answer the refusal can't be done.
-            tries.first.add_note(f'oaicompat: {error}')
-            raise explained(tries.first, endpoint) from error
-        except ModelHTTPError as error:
-            endpoint.recognise(server=(error.headers or {}).get('server'))
-            if tries.correct(profile, error):
-                continue
-            raise explained(tries.told(error), endpoint)  # noqa: B904  # it keeps its own cause
-        except ModelAPIError as error:
-            raise explained(error, endpoint)  # noqa: B904  # it keeps its own cause
-        tries.remember(profile)
-        return answer
+            first = tries.first or error
+            first.add_note(f'oaicompat: {misuse}')
+            raise explained(first, endpoint) from misuse
+        except ModelHTTPError as refusal:
+            error = refusal
+        except ModelAPIError as other:
+            raise explained(other, endpoint)  # noqa: B904  # it keeps its own cause
+        else:
+            tries.remember(profile)
+            return answer
+
+
+async def _agreed(tries: _Tries, settled: Callable[[Mapping[str, Any]], Awaitable[Profile]]) -> Profile:
+    """The profile for the next request, which the caller's own does not stand against.
+
+    Raises:
+        ModelAPIError: The refusal, if the caller's does, and nothing else is left to try.
+    """
+    while True:
+        profile = await settled(tries.delta)
+        if (overruled := tries.overruled(profile)) is None:
+            return profile
+        lesson, refusal = overruled
+        if lesson.name != SEARCH:
+            raise explained(_overruled(lesson, refusal, profile), tries.endpoint)
+        if not tries.guess(refusal):
+            raise explained(tries.first or refusal, tries.endpoint)
 
 
 def made_over(body: Mapping[str, Any], profile: Profile, fired: set[str]) -> Mapping[str, Any]:

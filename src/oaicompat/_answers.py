@@ -35,7 +35,6 @@ from oaicompat._client import (
     request_timeout,
     typed_completion,
 )
-from oaicompat._completion import completion_in, fold, repair_completion
 from oaicompat._context import Context
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._envelope import STRICT, FailureError, IncompleteError
@@ -43,7 +42,7 @@ from oaicompat._keys import CARRIED
 from oaicompat._mapping import tags_of
 from oaicompat._offer import Offer
 from oaicompat._offers import holds_call, offer_of, schemas_of
-from oaicompat._recovery import rejected_text
+from oaicompat._plain import is_plain
 from oaicompat._repair import ChunkRepair
 from oaicompat._sdk import Repair, RepairedStream, is_readable, retry_never
 from oaicompat._timing import now, until
@@ -191,7 +190,7 @@ class Answer:
     @property
     def _whole(self) -> Callable[[dict[str, Any], Context, set[str]], dict[str, Any]]:
         if not self.responses:
-            return repair_completion
+            return _repaired
         from oaicompat._responses import repair_response
 
         return repair_response
@@ -200,6 +199,8 @@ class Answer:
         """Whether the error holds what the model wrote, and a call in it."""
         if self._strict or not isinstance(error, ModelHTTPError):
             return False
+        from oaicompat._recovery import rejected_text
+
         return rejected_text(error.body, self._offer) is not None
 
     def _text(self, body: bytes, error: object) -> str:
@@ -281,9 +282,13 @@ class Answer:
             from oaicompat._response_events import response_in
 
             return response_in(came, self._context, repairs), self._context
+        from oaicompat._completion import completion_in
+
         return completion_in(came, self._context, repairs)
 
     async def _folded(self, stream: RepairedStream) -> Any:
+        from oaicompat._completion import fold, repair_completion
+
         try:
             chunks = await stream.collect()
             searched = replace(self._context, offer=Offer())  # the calls in its texts were found already
@@ -341,6 +346,15 @@ class Answer:
 
 async def _done(value: Any) -> Any:
     return value
+
+
+def _repaired(body: dict[str, Any], context: Context, repairs: set[str]) -> dict[str, Any]:
+    """A whole answer, repaired; most need nothing, and are told fast."""
+    if is_plain(body, context):
+        return body
+    from oaicompat._completion import repair_completion
+
+    return repair_completion(body, context, repairs)
 
 
 async def see(response: Any) -> None:

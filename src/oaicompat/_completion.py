@@ -10,7 +10,6 @@ from typing import Any
 from typing_extensions import TypeIs
 
 from oaicompat._context import SEARCHED, Context
-from oaicompat._details import FIELD as DETAILS
 from oaicompat._details import listed
 from oaicompat._envelope import (
     FailureError,
@@ -23,11 +22,11 @@ from oaicompat._envelope import (
     plain_usage,
     unwrapped,
 )
-from oaicompat._json import without_halves
-from oaicompat._keys import INLINE, KEPT
+from oaicompat._finish import is_stop
+from oaicompat._halves import without_halves
+from oaicompat._keys import DETAILS, INLINE, KEPT
 from oaicompat._offer import Offer
-from oaicompat._plain import is_plain
-from oaicompat._recovery import is_stop, recovered, rejected_text
+from oaicompat._recovery import recovered, rejected_text
 from oaicompat._repair import ChunkRepair
 from oaicompat._sse import DONE, ErrorText, EventDecoder, NoJson, read_values
 from oaicompat._thinking import lone_closing_tag, split
@@ -53,8 +52,6 @@ def repair_completion(body: Json, context: Context, repairs: set[str]) -> Json:
     Raises:
         FailureError: If it is an error, or no completion at all.
     """
-    if is_plain(body, context):
-        return body
     if (failure := failure_in(body)) is not None:
         text = rejected_text(failure.body, context.offer)
         if text is None:

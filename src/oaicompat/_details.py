@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-Detail = dict[str, Any]
+from oaicompat._keys import DETAILS
 
-FIELD = 'reasoning_details'
-"""Name of the field, on the wire and in `ThinkingPart.provider_details`."""
+Detail = dict[str, Any]
 
 _GROWING = ('text', 'summary')
 _WHOLE = ('data', 'signature')  # sent in one piece: another one is of another detail
@@ -180,7 +179,7 @@ def told(parts: Iterable[Any], provider: str) -> list[Detail]:
         detail
         for part in parts
         if part.part_kind == 'thinking' and part.provider_name == provider
-        for detail in listed((part.provider_details or {}).get(FIELD))
+        for detail in listed((part.provider_details or {}).get(DETAILS))
     ]
 
 
@@ -193,7 +192,7 @@ def sent_back(message: Any, parts: Iterable[Any], provider: str) -> Any:
     details = told(parts, provider) if held else []
     if not details:
         return message
-    return {**{key: value for key, value in message.items() if key not in held}, FIELD: details}
+    return {**{key: value for key, value in message.items() if key not in held}, DETAILS: details}
 
 
 def with_details(parts: list[Any], details: list[Detail], make: Callable[..., Any]) -> list[Any]:
@@ -201,4 +200,4 @@ def with_details(parts: list[Any], details: list[Detail], make: Callable[..., An
     if not details:
         return parts
     [first, *rest] = parts or [make(content='', id=_READ[0])]
-    return [replace(first, provider_details={**(first.provider_details or {}), FIELD: details}), *rest]
+    return [replace(first, provider_details={**(first.provider_details or {}), DETAILS: details}), *rest]

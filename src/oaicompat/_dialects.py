@@ -1,4 +1,4 @@
-"""Data: what providers are known to take of JSON Schema, with its evidence."""
+"""Data: the names of rewrites of JSON Schema, and what providers are known to take of it, with its evidence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,23 @@ class Dialect(NamedTuple):
 
     rewrites: tuple[str, ...]
     evidence: tuple[str, ...]
+
+
+LEFT_OUT = (
+    *('format', 'pattern', 'minimum', 'maximum', 'multipleOf', 'minLength', 'maxLength', 'minItems', 'maxItems'),
+    *('uniqueItems', 'minProperties', 'maxProperties', 'default', 'examples', 'example', 'title', '$schema', '$id'),
+    *('$comment', '$anchor', 'deprecated', 'readOnly', 'writeOnly', 'discriminator', 'propertyNames', 'not', 'if'),
+    *('patternProperties', 'additionalProperties', 'dependentRequired', 'dependentSchemas', 'dependencies', 'contains'),
+    *('unevaluatedProperties', 'unevaluatedItems', 'contentEncoding', 'contentMediaType', 'contentSchema'),
+)
+"""Keywords that a rewrite of the same name leaves out."""
+
+REWRITE_NAMES = (
+    *('$ref', 'boolean', 'const', 'nullable', 'allOf', 'oneOf', 'prefixItems', 'enum', 'type', 'anyOf'),
+    *('anyOf.siblings', 'exclusiveMinimum', 'exclusiveMaximum', *LEFT_OUT, 'typed', 'closed', 'properties', 'items'),
+    'root',
+)
+"""The names in `_rewrites.REWRITES`: a profile is checked without the rooms that rewrite."""
 
 
 _GEMINI_UNKNOWN = (

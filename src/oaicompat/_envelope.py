@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from oaicompat._details import FIELD as DETAILS
-from oaicompat._json import has_half, joined_halves
+from oaicompat._halves import has_half, joined_halves
+from oaicompat._keys import DETAILS
 from oaicompat._patterns import lazy
 
 Json = dict[str, Any]

@@ -11,16 +11,16 @@ from functools import partial
 from typing import Any, Protocol
 
 from openai import AsyncOpenAI
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import _history
-from oaicompat._adapting import adapted
 from oaicompat._answers import Answer, see
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._sdk import watch
 from oaicompat._timing import now
+from oaicompat.errors import explained
 from oaicompat.profile import pinned
 
 
@@ -75,13 +75,26 @@ class Exchange:
             watch(self.model.client, see)
         began = now()
         try:
-            return await adapted(self.endpoint, partial(self._send, stream, began), self._profile)
+            return await self._adapted(partial(self._send, stream, began))
         except ModelHTTPError as error:
             if self.model.profile.get('compat_adapt', 'on') != 'off':
                 from oaicompat.discovery import with_nearest
 
                 await with_nearest(error, self.model.client, self.endpoint)
             raise
+
+    async def _adapted(self, send: Callable[[Profile, frozenset[str]], Awaitable[Any]]) -> Any:
+        """Send; where the server refuses a shape that the request used, change that shape and send again."""
+        profile = await self._profile({})
+        try:
+            return await send(profile, frozenset())
+        except ModelHTTPError as error:
+            refusal = error
+        except ModelAPIError as error:
+            raise explained(error, self.endpoint)  # noqa: B904  # it keeps its own cause
+        from oaicompat._adapting import again
+
+        return await again(self.endpoint, send, self._profile, profile, refusal)
 
     async def _send(self, stream: bool, began: float, profile: Profile, names: frozenset[str]) -> Any:
         always = profile.get('compat_stream') == 'always' and profile.get('compat_repair') != 'off'

@@ -1,10 +1,12 @@
-"""Finish reasons outside of the API reference, as servers use them."""
+"""Finish reasons outside of the API reference, as servers use them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from pydantic_ai.messages import FinishReason
+if TYPE_CHECKING:
+    from pydantic_ai.messages import FinishReason
 
 FINISH_REASONS: Mapping[object, FinishReason] = {
     # Documented by Z.ai, https://docs.z.ai/api-reference/llm/chat-completion; the others seen from gateways.
@@ -36,3 +38,11 @@ FINISH_REASONS: Mapping[object, FinishReason] = {
     'TOOL_CALL': 'tool_call',
 }
 """What finish reasons outside of the API reference mean."""
+
+STOPS = frozenset({'stop', *(reason for reason, means in FINISH_REASONS.items() if means == 'stop')})
+"""The finish reasons that say no more than that the answer is whole; with a call in it, it ends with that."""
+
+
+def is_stop(reason: object) -> bool:
+    """Whether a finish reason, which may be of any type, is one of `STOPS`."""
+    return isinstance(reason, str) and reason in STOPS

@@ -15,35 +15,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from oaicompat._halves import has_half, joined_halves
 from oaicompat._patterns import lazy
 
 Object = dict[str, Any]
-
-
-def has_half(text: str) -> bool:
-    """Whether `text` has half a character in it, which JSON can escape and UTF-8 can't encode."""
-    return not text.isascii() and _HALF.search(text) is not None
-
-
-def joined_halves(text: str) -> str:
-    """`text` with halves that adjoin as one character; a half alone is replaced."""
-    return text.encode('utf-16-le', 'surrogatepass').decode('utf-16-le', 'replace') if has_half(text) else text
-
-
-def without_halves(value: Any, depth: int = 0) -> Any:
-    """`value` with no half of a character in any of its strings; the same object where there is none."""
-    if isinstance(value, str):
-        return joined_halves(value)
-    if depth > _DEEPEST_SENT:
-        return None
-    if isinstance(value, dict):
-        cleaned = {joined_halves(key): without_halves(item, depth + 1) for key, item in value.items()}
-        same = all(a is b for a, b in zip(value, cleaned, strict=False)) and len(value) == len(cleaned)
-        return value if same and all(value[key] is cleaned[key] for key in value) else cleaned
-    if isinstance(value, list):
-        items = [without_halves(item, depth + 1) for item in value]
-        return value if all(a is b for a, b in zip(value, items, strict=True)) else items
-    return value
 
 
 def as_object(text: str) -> Object | None:
@@ -271,12 +246,10 @@ _BARE_KEY = lazy(r'([{,]\s*)([A-Za-z_$][\w$-]*)\s*:')
 _OUTSIDE = lazy(r',(\s*[}\]])|(?<![\w"])(?:True|False|None)(?![\w"])')
 _LITERALS = {'True': 'true', 'False': 'false', 'None': 'null'}
 _ESCAPE = lazy(r'\\.|"', re.DOTALL)
-_DEEPEST_SENT = 200  # deeper than that nothing is written, and much deeper Python can't follow
 _HUGE = lazy(r'\d(?<!\d\d)(?:\d{308}|\d*+[eE]\+?\d{3})')  # a digit first: that is found fast
 _CUT_MARKER = lazy(r'`{0,2}|<[^<>{}"]*|\[/?[A-Z_]*')
 _EMPTY = lazy(r'\s*\{\s*\}\s*(?=\{)')
 _CUT_TOKEN = lazy(r't|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-|-?I(?:n(?:f(?:i(?:n(?:i(?:t)?)?)?)?)?)?|\.|[eE][+-]?')
-_HALF = lazy('[\ud800-\udfff]')
 
 
 def _without_wrapping(text: str) -> str:
@@ -289,7 +262,7 @@ def _without_wrapping(text: str) -> str:
 def dumped(value: object, *, allow_nan: bool = True) -> str:
     """`value` as JSON; half a character, which no text can hold, stays an escape."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=allow_nan)
-    return json.dumps(value) if _HALF.search(text) else text
+    return json.dumps(value) if has_half(text) else text
 
 
 def _is_plain(value: object) -> bool:

@@ -1,6 +1,9 @@
-"""Names of what the repairs put into an answer for the models to find, in no body of any server. Pure."""
+"""Names of fields: one that servers send, and what the repairs put into an answer for the models to find. Pure."""
 
 from __future__ import annotations
+
+DETAILS = 'reasoning_details'
+"""Key of a message or delta, and of `ThinkingPart.provider_details`: see `_details.py`."""
 
 INLINE = 'oaicompat_thinking'
 """Key of a message or delta: reasoning that stood in its text."""

@@ -20,8 +20,8 @@ from oaicompat._alike import reads_only
 from oaicompat._client import as_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._keys import CARRIED
+from oaicompat._knobs import adapts
 from oaicompat._mapped import Joined, Wire
-from oaicompat._requests import adapts
 from oaicompat.errors import explained
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from pydantic_ai.models import ModelRequestParameters
 
 from oaicompat import _urls
 from oaicompat._offer import Offer
-from oaicompat._recovery import rejected_text
 
 Schemas = dict[str, Mapping[str, Any]]
 
@@ -59,6 +58,8 @@ def holds_call(profile: Mapping[str, Any], url: str, sent: bytes, body: bytes) -
         schemas = {function['name']: function.get('parameters') or {} for function in functions}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
+    from oaicompat._recovery import rejected_text
+
     offer = Offer(schemas, 'off' if request.get('tool_choice') == 'none' else 'on')
     try:
         return rejected_text(json.loads(told), offer) is not None

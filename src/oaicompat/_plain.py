@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oaicompat._context import Context
 from oaicompat._envelope import Json, is_plain_top
-from oaicompat._json import has_half
+from oaicompat._halves import has_half
 
 _BODY = frozenset(
     ('id', 'object', 'created', 'model', 'choices', 'usage', 'service_tier', 'system_fingerprint')

@@ -12,17 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oaicompat._envelope import Json
+from oaicompat._finish import STOPS
 from oaicompat._json import as_object
 from oaicompat._keys import WHOLE
 from oaicompat._offer import Offer
 from oaicompat._patterns import lazy
 from oaicompat._textcalls import CallScanner, Found, TextCall, scan
 from oaicompat._toolcalls import ToolCalls
-
-STOPS = frozenset(
-    ('stop', 'end_turn', 'eos', 'eos_token', 'stop_sequence', 'STOP', 'complete', 'COMPLETE')
-)  # fmt: skip
-"""The finish reasons that say no more than that the answer is whole; with a call in it, it ends with that."""
 
 _WHOLE = STOPS | {'tool_calls', 'function_call', 'tool_use', 'tool_call', 'TOOL_CALL'}
 _PARSER = lazy(
@@ -48,12 +44,11 @@ class Recovery:
         self._made: list[TextCall] = []
         self._blank: list[Json] = []  # white space that came behind a call in the reasoning
         self._doubted: dict[int, list[Json]] = {}  # calls that the server told behind one of the same name, by index
-        self.active = offer.mode != 'off'
         self.found = False
 
     def passes(self, key: str, text: str) -> bool:
         """Whether `text` comes out as it is, and alone; if so, it is taken."""
-        return not self.active or (key == self._current and self._scanners[key].passes_over(text))
+        return key == self._current and self._scanners[key].passes_over(text)
 
     def plainly(self, key: str, text: str) -> list[Json] | None:
         """The pieces of `text`, where none of them can be a call yet; otherwise `None`, and nothing is taken."""
@@ -63,8 +58,8 @@ class Recovery:
         return None if fed is None else [{key: one.text} for one in fed]
 
     def expanded(self, deltas: list[Json]) -> list[Json]:
-        """`deltas`, with each call in a delta of its own; the list itself where there is nothing to do."""
-        return [one for delta in deltas for one in self._expanded(delta)] if self.active else deltas
+        """`deltas`, with each call in a delta of its own."""
+        return [one for delta in deltas for one in self._expanded(delta)]
 
     def _expanded(self, delta: Json) -> list[Json]:
         texts = {key: text for key in self._keys if isinstance(text := delta.get(key), str) and text}
@@ -164,11 +159,6 @@ CONTENT = 'content'
 def _breaks_off(reason: object) -> bool:
     """Whether an answer that ends for that reason, if one is said, would have gone on."""
     return isinstance(reason, str) and bool(reason) and reason not in _WHOLE
-
-
-def is_stop(reason: object) -> bool:
-    """Whether a finish reason, which may be of any type, is one of `STOPS`."""
-    return isinstance(reason, str) and reason in STOPS
 
 
 def recovered(

@@ -8,11 +8,9 @@ answers that come whole, by the same rules.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oaicompat._context import SEARCHED, Context
-from oaicompat._details import FIELD as DETAILS
-from oaicompat._details import Details, listed
 from oaicompat._envelope import (
     REASONING_FIELDS,
     TEXTS,
@@ -32,12 +30,17 @@ from oaicompat._envelope import (
     usage_news,
     usage_total,
 )
+from oaicompat._finish import is_stop
 from oaicompat._gathered import Gathered
-from oaicompat._json import has_half, joined_halves, without_halves
-from oaicompat._keys import INLINE, KEPT
-from oaicompat._recovery import Recovery, is_stop, rejected_text
+from oaicompat._halves import has_half, joined_halves, without_halves
+from oaicompat._keys import DETAILS, INLINE, KEPT
+from oaicompat._nocalls import NoCalls, NoSearch
 from oaicompat._thinking import HARMONY_TAGS, Piece, ThinkingSplitter
-from oaicompat._toolcalls import ToolCalls
+
+if TYPE_CHECKING:
+    from oaicompat._details import Details
+    from oaicompat._recovery import Recovery
+    from oaicompat._toolcalls import ToolCalls
 
 
 class ChunkRepair:
@@ -51,8 +54,12 @@ class ChunkRepair:
     def __init__(self, context: Context, repairs: set[str] | None = None) -> None:
         self.repairs = set() if repairs is None else repairs
         self._context = context
-        self._calls = ToolCalls(context.schemas, self.repairs)
-        self._recovery = Recovery(context.offer, self._calls, SEARCHED, self.repairs)
+        self._calls: ToolCalls | NoCalls = NoCalls()
+        self._recovery: Recovery | NoSearch = NoSearch()
+        if context.offer.mode != 'off':
+            from oaicompat._recovery import Recovery
+
+            self._recovery = Recovery(context.offer, self._tracker(), SEARCHED, self.repairs)
         self._thinking = ThinkingSplitter(context.all_tags, context.closing_only)
         self._usage: Json = {}
         self._envelope: Json = {}
@@ -66,9 +73,17 @@ class ChunkRepair:
         self._chosen = False
         self._cut: list[Json] | None = None
         self.plain = ''
-        self._details = Details()
+        self._details: Details | None = None
         self._field = REASONING_FIELDS[0]  # where the text of the reasoning stands
         self._reason: object = None
+
+    def _tracker(self) -> ToolCalls:
+        """What sorts calls; most answers have none, and do without."""
+        if isinstance(self._calls, NoCalls):
+            from oaicompat._toolcalls import ToolCalls
+
+            self._calls = ToolCalls(self._context.schemas, self.repairs)
+        return self._calls
 
     @property
     def finished(self) -> bool:
@@ -107,8 +122,11 @@ class ChunkRepair:
     def _rejected(self, failure: FailureError) -> Json:
         """What the model wrote and the server could not read, as a chunk; if there is none, the error is raised."""
         ready = not (self._context.alternatives or self._calls.begun or self._finished)
-        text = rejected_text(failure.body, self._context.offer, str(self._texts)) if ready else None
-        if text is None:
+        if not ready or isinstance(self._recovery, NoSearch):
+            raise failure
+        from oaicompat._recovery import rejected_text
+
+        if (text := rejected_text(failure.body, self._context.offer, str(self._texts))) is None:
             raise failure
         self.repairs.add('tool_call.rejected')
         return self._chunk({'index': 0, 'delta': {'content': text}, 'finish_reason': 'stop'})
@@ -118,7 +136,8 @@ class ChunkRepair:
 
         `key` is the field that `text` is in; it was plain in the chunk before, too.
         """
-        if self._details.waiting or self._halves or has_half(text) or not text or self._context.alternatives:
+        waits = self._details is not None and self._details.waiting
+        if waits or self._halves or has_half(text) or not text or self._context.alternatives:
             return None
         if self._takes(key, text):
             if self._cut is None:
@@ -131,7 +150,8 @@ class ChunkRepair:
 
     def feed_arguments(self, index: int, text: str) -> bool:
         """Whether a chunk can be taken that is plain but for a fragment of the newest call's arguments."""
-        return not (self._details.waiting or self._holds) and self._calls.takes(index, text)
+        waits = self._details is not None and self._details.waiting
+        return not (waits or self._holds) and self._calls.takes(index, text)
 
     def _is_plain(self, chunk: Json) -> bool:
         """Whether `chunk` is what most are, some text, reasoning or arguments alone, and is taken as it is."""
@@ -143,7 +163,7 @@ class ChunkRepair:
         if type(delta) is not dict or choice.get('finish_reason') or choice.get('logprobs') or 'error' in choice:
             return False
         given = [pair for pair in delta.items() if pair[1] and (pair[0] != 'role' or type(pair[1]) is not str)]
-        if len(given) != 1 or self._details.waiting:
+        if len(given) != 1 or (self._details and self._details.waiting):
             return False
         [(key, value)] = given
         self.plain = key if type(value) is str and key in SEARCHED and not self._context.alternatives else ''
@@ -257,6 +277,8 @@ class ChunkRepair:
         # What stood there was moved to a field that is read, and counts there.
         news = {key: value for key, value in news.items() if key not in REASONING_FIELDS[2:]}
         if self._context.details and news.get(DETAILS):
+            from oaicompat._details import listed
+
             news[DETAILS] = listed(news[DETAILS])
         # What deltas told differs from the message only in how it is told.
         self._settled = self._settled or len(self._texts) + len(self._reasoning) > self._whole
@@ -270,12 +292,15 @@ class ChunkRepair:
                 self._whole += bool(news[key])
         self._whole += len(self._texts) + len(self._reasoning)
         if isinstance(calls := news.get('tool_calls'), list):
-            news['tool_calls'] = self._calls.beyond(calls) or None
+            news['tool_calls'] = self._tracker().beyond(calls) or None
         return news
 
     def _plain(self, delta: Mapping[str, Any], *, total: bool = False) -> Json:
         ours = self._context.details
         if ours and (given := delta.get(DETAILS)):
+            from oaicompat._details import Details, listed
+
+            self._details = self._details or Details()
             news = self._details.feed(given, total=total)
             if listed(given):
                 self.repairs.add('reasoning.details')
@@ -284,7 +309,7 @@ class ChunkRepair:
 
     def _with_kept(self, deltas: list[Json], *, ends: bool) -> list[Json]:
         """`deltas` with the details of the reasoning that they end."""
-        if not self._details.waiting:
+        if self._details is None or not self._details.waiting:
             return deltas
         ending = (n for n, delta in enumerate(deltas) if any(map(delta.get, ('content', 'tool_calls', INLINE))))
         at = next(ending, 0 if ends else None)
@@ -322,7 +347,7 @@ class ChunkRepair:
             pieces += self._thinking.feed(content)
             if calls:
                 pieces += self._thinking.interrupt()
-        fixed = self._calls.feed(calls) if calls else None
+        fixed = self._tracker().feed(calls) if calls else None
         self._inline += [piece.text for piece in pieces if piece.kind == 'thinking'] if self._thinking.assumed else []
         self._answered = self._answered or bool(fixed) or any(p.kind == 'text' and p.text.strip() for p in pieces)
         if fixed is not None and fixed != calls:

@@ -14,19 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from oaicompat import _messages
+from oaicompat._knobs import is_set
 
 Body = Mapping[str, Any]
 Profile = Mapping[str, Any]
 Adapter = Callable[[Body, Profile], Body]
-
-
-def adapts(profile: Profile) -> bool:
-    """Whether any knob is set off its default, so that `adapted()` might do something.
-
-    Args:
-        profile: A profile with `compat_*` keys; other keys are ignored.
-    """
-    return any(_is_set(profile.get(knob)) for knob, *_ in ADAPTERS)
 
 
 def adapted(body: Body, profile: Profile, fired: set[str] | None = None) -> Body:
@@ -44,18 +36,11 @@ def adapted(body: Body, profile: Profile, fired: set[str] | None = None) -> Body
         ValueError: If a schema can't be rewritten: a reference names nothing, or it is too large or too deep.
     """
     for knob, name, adapt in ADAPTERS:
-        if _is_set(profile.get(knob)):
+        if is_set(profile.get(knob)):
             before, body = body, adapt(body, profile)
             if fired is not None and body is not before:
                 fired.add(name)
     return body
-
-
-_DEFAULTS = ('asis', 'auto', 'native', 'parent')
-
-
-def _is_set(value: Any) -> bool:
-    return value is False or (bool(value) and value is not True and value not in _DEFAULTS)
 
 
 def _without(fields: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from typing_extensions import override
 
 from oaicompat._envelope import Json
-from oaicompat._json import has_half, joined_halves
+from oaicompat._halves import has_half, joined_halves
 from oaicompat._responses import PARTS, is_call
 
 Key = tuple[int, str, int]

@@ -12,7 +12,7 @@ from typing import Any
 
 from oaicompat._context import Context
 from oaicompat._envelope import FailureError, Json, failure_in, plain_counts, text_in
-from oaicompat._json import has_half, joined_halves
+from oaicompat._halves import has_half, joined_halves
 from oaicompat._toolcalls import ToolCalls, synthetic_id, whole_calls
 
 _LISTS = ('output', 'content', 'summary', 'annotations')

@@ -15,6 +15,7 @@ from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
+from oaicompat._dialects import LEFT_OUT
 from oaicompat._subschemas import (
     ABOUT,
     ANNOTATIONS,
@@ -347,13 +348,6 @@ def _whole(node: Schema, _: _Names) -> Schema:
     return node  # done for the whole schema, in `rewritten()` or `_root()`
 
 
-_LEAVING = (
-    *('format', 'pattern', 'minimum', 'maximum', 'multipleOf', 'minLength', 'maxLength', 'minItems', 'maxItems'),
-    *('uniqueItems', 'minProperties', 'maxProperties', 'default', 'examples', 'example', 'title', '$schema', '$id'),
-    *('$comment', '$anchor', 'deprecated', 'readOnly', 'writeOnly', 'discriminator', 'propertyNames', 'not', 'if'),
-    *('patternProperties', 'additionalProperties', 'dependentRequired', 'dependentSchemas', 'dependencies', 'contains'),
-    *('unevaluatedProperties', 'unevaluatedItems', 'contentEncoding', 'contentMediaType', 'contentSchema'),
-)
 _MERGING = frozenset({'anyOf', 'allOf', 'anyOf.siblings', 'root'})
 _DOES = 'left out, and told in the description where it tells something'
 
@@ -372,7 +366,7 @@ REWRITES: Mapping[str, Rewrite] = MappingProxyType(
         'anyOf.siblings': Rewrite('`type` and what else is beside `anyOf` moves into its branches', _siblings),
         'exclusiveMinimum': Rewrite('`minimum`', partial(_inclusive, 'exclusiveMinimum', 'minimum')),
         'exclusiveMaximum': Rewrite('`maximum`', partial(_inclusive, 'exclusiveMaximum', 'maximum')),
-        **{keyword: Rewrite(_DOES, partial(_left_out, keyword)) for keyword in _LEAVING},
+        **{keyword: Rewrite(_DOES, partial(_left_out, keyword)) for keyword in LEFT_OUT},
         'typed': Rewrite('a schema without `type` gets the types that it accepts', _typed),
         'closed': Rewrite('objects with properties get `additionalProperties: false`', _closed),
         'properties': Rewrite('objects without `properties` get them', _properties),

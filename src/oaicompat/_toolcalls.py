@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oaicompat._json import as_object, dumped, ends_inside, extends, goes_on, has_half, joined_halves, repair_arguments
+from oaicompat._halves import has_half, joined_halves
+from oaicompat._json import as_object, dumped, ends_inside, extends, goes_on, repair_arguments
 from oaicompat._keys import WHOLE
 from oaicompat._nested import decode_nested
 from oaicompat._patterns import lazy

@@ -36,13 +36,14 @@ from pydantic_ai.providers import Provider
 from pydantic_ai.settings import ModelSettings
 from typing_extensions import override
 
-from oaicompat import _details, _urls
+from oaicompat import _urls
 from oaicompat._alike import maps_alike, streams_alike
 from oaicompat._client import adapting, headers_of
 from oaicompat._endpoint import Endpoint
 from oaicompat._finish import FINISH_REASONS
 from oaicompat._history import makes_tool_message, result_texts, settled, settled_part, taken
-from oaicompat._keys import INLINE, KEPT, WHOLE
+from oaicompat._keys import DETAILS, INLINE, KEPT, WHOLE
+from oaicompat._knobs import adapts
 from oaicompat._lesson import together
 from oaicompat._mapped import Sending, carries
 from oaicompat._mapping import (
@@ -61,7 +62,6 @@ from oaicompat._mapping import (
     without_faults,
 )
 from oaicompat._prepared import key_of, prepared
-from oaicompat._requests import adapts
 from oaicompat._sdk import RepairedStream
 from oaicompat._short import CALLS
 from oaicompat._stepping import Source, Stepped, joined
@@ -360,15 +360,17 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @override
     def _process_thinking(self, message: chat.ChatCompletionMessage) -> list[ThinkingPart] | None:
         parts, make = super()._process_thinking(message) or [], partial(ThinkingPart, provider_name=self.system)
-        if self._reads_details and self._repairing:
-            parts = _details.with_details(parts, _details.listed(getattr(message, _details.FIELD, None)), make)
+        if (given := getattr(message, DETAILS, None)) and self._reads_details and self._repairing:
+            from oaicompat._details import listed, with_details
+
+            parts = with_details(parts, listed(given), make)
         inline = getattr(message, INLINE, None)
         # The id that pydantic-ai gives to reasoning from tags, so that it is sent back in tags.
         return [*parts, make(inline, id='content')] if inline else parts or None
 
     @property
     def _reads_details(self) -> bool:  # some of pydantic-ai's classes do it themselves
-        return _details.FIELD not in self._MapModelResponseContext.__dataclass_fields__
+        return DETAILS not in self._MapModelResponseContext.__dataclass_fields__
 
     @override
     def _map_model_response(self, message: ModelResponse) -> chat.ChatCompletionMessageParam | None:
@@ -377,7 +379,12 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
 
     def _map_response_anew(self, message: ModelResponse) -> chat.ChatCompletionMessageParam | None:
         param = super()._map_model_response(message)
-        return _details.sent_back(param, message.parts, self.system) if self._reads_details else param
+        if not self._reads_details:
+            return param
+        from oaicompat._details import sent_back
+
+        made: chat.ChatCompletionMessageParam | None = sent_back(param, message.parts, self.system)
+        return made
 
     @override
     def _map_carried_thinking(self, message: ModelResponse) -> chat.ChatCompletionUserMessageParam | None:
@@ -489,7 +496,7 @@ class _RepairedResponse(_ExplainedResponse, OpenAIStreamedResponse):
 
     def _map_ours(self, extra: Mapping[str, Any]) -> Iterable[ModelResponseStreamEvent]:
         if (kept := extra.get(KEPT)) is not None:
-            details = {_details.FIELD: kept[_details.FIELD]}
+            details = {DETAILS: kept[DETAILS]}
             yield from self._map_thinking('reasoning', kept['field'], kept['field'], provider_details=details)
         if (inline := extra.get(INLINE)) is not None:
             yield from self._map_inline(inline)

@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-from oaicompat._mapped import Sending
+from oaicompat._dialects import REWRITE_NAMES
 from oaicompat._toolreturns import FORMS, ToolReturnForm
+
+if TYPE_CHECKING:
+    from oaicompat._mapped import Sending
 
 __all__ = ('CompatibleModelProfile', 'ToolReturnForm')
 
@@ -323,9 +326,7 @@ def _names(key: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
         raise UserError(f'`{key}` is {value!r}; expected a list of names')
     names = tuple(value)
-    from oaicompat._schemas import REWRITES
-
-    known = REWRITES if key == 'compat_schema' else None
+    known = REWRITE_NAMES if key == 'compat_schema' else None
     for name in names:
         if not isinstance(name, str) or not name:
             raise UserError(f'`{key}` has {name!r}; expected a name')
