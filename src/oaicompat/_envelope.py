@@ -255,13 +255,6 @@ def _is_token(item: object) -> bool:
     return isinstance(item.get('token'), str) and isinstance(probability, int | float)
 
 
-def beyond(text: str, told: str, *, settled: bool) -> str:
-    """What a whole `text` says beyond what was `told`; if that is `settled`, one that differs says nothing."""
-    if text.startswith(told):
-        return text[len(told) :]
-    return '' if settled or told.startswith(text) else text
-
-
 def plain_envelope(body: Json, repairs: set[str]) -> Json:
     """`body` without top-level fields that are of another type than the API reference says; itself where none is."""
     odd: Json = {key: None for key, kind in _TOP_LEVEL.items() if not isinstance(body.get(key), kind | None)}

@@ -17,7 +17,6 @@ from oaicompat._envelope import (
     FailureError,
     IncompleteError,
     Json,
-    beyond,
     choices_of,
     failure_in,
     is_plain_top,
@@ -68,6 +67,8 @@ class ChunkRepair:
         self._texts, self._reasoning = Gathered(), Gathered()
         self._whole = 0  # of these, how many came in a `message`
         self._settled = False  # some came in a delta
+        # Once some came in a delta, nobody asks for the text again, unless a call or the answer may stand in it.
+        self._forgets = context.offer.mode == 'off' and not context.answer_in_reasoning
         self._inline: list[str] = []
         self._halves: dict[str, str] = {}  # half characters, whose other half is to come
         self._chosen = False
@@ -173,6 +174,9 @@ class ChunkRepair:
             self.plain = '' if self._context.alternatives else key
         elif self._halves or has_half(value) or not self._takes(key, value, chunk):
             return False
+        elif self._forgets:
+            self._texts.condense()
+            self._reasoning.condense()
         self._envelope, self._chosen = chunk, True
         return True
 
@@ -281,14 +285,14 @@ class ChunkRepair:
 
             news[DETAILS] = listed(news[DETAILS])
         # What deltas told differs from the message only in how it is told.
-        self._settled = self._settled or len(self._texts) + len(self._reasoning) > self._whole
+        self._settled = self._settled or self._texts.condensed or len(self._texts) + len(self._reasoning) > self._whole
         self._whole = 0
         for key in TEXTS[:3]:
             texts = self._texts if key == 'content' else self._reasoning
             texts.settle()
             if isinstance(news.get(key), str) and news[key]:
                 in_tags = self._settled and key != 'content' and self._thinking.found
-                news[key] = '' if in_tags else beyond(news[key], str(texts), settled=self._settled)
+                news[key] = '' if in_tags else texts.beyond(news[key], settled=self._settled)
                 self._whole += bool(news[key])
         self._whole += len(self._texts) + len(self._reasoning)
         if isinstance(calls := news.get('tool_calls'), list):

@@ -79,7 +79,7 @@ class Template:
         return text
 
 
-_SHORT, _MOST = 24, 512  # bytes of a text that is kept, and how many are
+_SHORT, _MOST = 24, 128  # bytes of a text that is kept, and how many are
 
 
 def _text_of(raw: bytes) -> str | None:
