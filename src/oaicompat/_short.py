@@ -45,7 +45,7 @@ class Shortens(Protocol):
         """Whether a plain chunk with that fragment of arguments comes out as it is."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Template:
     """An event without its text.
 
@@ -56,6 +56,7 @@ class Template:
         tail: Those behind it.
         frame: The chunk with another delta.
         known: Texts that came before: most are short, and the same ones come again and again.
+        again: How many came again: where few do, few are kept.
     """
 
     key: str
@@ -64,6 +65,7 @@ class Template:
     tail: bytes
     frame: Callable[[Json], Json]
     known: dict[bytes, str] = field(default_factory=dict)
+    again: int = 0
 
     def text(self, event: bytes) -> str | None:
         """The text in the hole, where `event` is the same in all else; else `None`."""
@@ -71,15 +73,16 @@ class Template:
         if not (event.startswith(head) and event.endswith(tail)) or len(event) < len(head) + len(tail):
             return None
         raw = event[len(head) : len(event) - len(tail)]
-        text = self.known.get(raw)
-        if text is None:
-            text = _text_of(raw)
-            if text is not None and len(raw) <= _SHORT and len(self.known) < _MOST:
-                self.known[raw] = text
+        if (text := self.known.get(raw)) is not None:
+            self.again += 1
+            return text
+        text, kept = _text_of(raw), len(self.known)
+        if text is not None and len(raw) <= _SHORT and kept < _MOST and kept <= _TRIED + self.again:
+            self.known[raw] = text
         return text
 
 
-_SHORT, _MOST = 24, 128  # bytes of a text that is kept, and how many are
+_SHORT, _TRIED, _MOST = 24, 32, 512  # bytes of a text that is kept; how many are to begin with, and how many at most
 
 
 def _text_of(raw: bytes) -> str | None:
