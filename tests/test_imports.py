@@ -12,7 +12,20 @@ LATER += ['_recovery', '_repair', '_response_events', '_responses', '_rules', '_
 LATER += ['config', 'discovery', 'repairs', 'routing', 'testing', '_demo']
 RARE = ['_complaints', '_lessons', '_listing', '_prompted', '_response_events', '_responses', '_rules', '_strict']
 RARE += ['_teachings', '_templates', '_open_reasoning', '_portable', 'discovery', 'repairs', 'testing', '_demo']
+RARE += ['_adapting', '_callparsers', '_completion', '_details', '_grammars', '_json', '_mapped', '_messages']
+RARE += ['_prepared', '_recovery', '_requests', '_rewrites', '_schemas', '_textcalls', '_toolcalls', '_unchanged']
 MADE = "from oaicompat import OpenAICompatibleModel; OpenAICompatibleModel('m', base_url='http://localhost:1/v1')"
+STREAMED = f"""
+import asyncio
+from oaicompat._context import Context
+from oaicompat._repair import ChunkRepair
+{MADE}
+repair = ChunkRepair(Context('m'))
+for delta, reason in (({{'content': 'Hi'}}, None), ({{'reasoning': 'Hm'}}, None), ({{}}, 'stop')):
+    choice = {{'index': 0, 'delta': delta, 'finish_reason': reason}}
+    assert repair.feed({{'id': 'x', 'created': 1, 'model': 'm', 'choices': [choice]}})
+assert not repair.finish(dropped=False)
+"""
 HELP = """
 import sys
 from oaicompat.cli import main
@@ -33,6 +46,7 @@ TOLD = "import sys; sys.stdout.write('\\n' + ' '.join(sys.modules))"
         pytest.param(HELP, HEAVY, id='help'),
         pytest.param('import oaicompat.models', [f'oaicompat.{name}' for name in LATER], id='class'),
         pytest.param(MADE, [f'oaicompat.{name}' for name in RARE], id='model'),
+        pytest.param(STREAMED, [f'oaicompat.{name}' for name in RARE], id='text'),
     ],
 )
 def test_what_is_not_imported_yet(code: str, not_yet: list[str]) -> None:

@@ -40,7 +40,8 @@ OPENAI: Any = {'openai_chat_supports_multiple_system_messages': True, 'openai_ch
 def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for room in (_unchanged, _mapped):
         monkeypatch.setattr(room, 'LENGTH', 4)
-    monkeypatch.setattr(_prepared, '_LEAST', 2)
+    monkeypatch.setattr(_prepared, 'LEAST', 2)
+    monkeypatch.setattr(models, 'LEAST', 2)
     monkeypatch.setattr(models, 'FEW', 2)
 
 

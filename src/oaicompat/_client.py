@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from openai import (
     APIStatusError,
@@ -24,9 +24,11 @@ from openai.types.responses import Response
 from pydantic import ValidationError
 from typing_extensions import override
 
-from oaicompat._mapped import Sending
 from oaicompat._sdk import is_sdks_own, post_content, sends_content
-from oaicompat._unchanged import Memory
+
+if TYPE_CHECKING:
+    from oaicompat._mapped import Sending
+    from oaicompat._unchanged import Memory
 
 _ASKING_TIMEOUT = 10.0
 """Seconds to wait for an answer that takes no inference."""
@@ -34,6 +36,9 @@ _ASKING_TIMEOUT = 10.0
 
 Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Makes of the JSON body of a request the one to send; the body itself where nothing changes."""
+
+Remembers = Callable[[], 'Memory']
+"""Gives the memory of a model; most requests do without."""
 
 _OPTIONS = ('extra_headers', 'extra_query', 'timeout')  # of the SDK's `create` methods; in no body
 # What makes up most of a body goes as `extra_body`: the SDK walks through all else, which is most of the work on a
@@ -49,7 +54,7 @@ class _Adapted:
     Stands for a client, and for the resources that lead from there to `create`.
     """
 
-    def __init__(self, inner: Any, adapt: Adapt | None, sending: Sending | None, memory: Memory, raw: bool) -> None:
+    def __init__(self, inner: Any, adapt: Adapt | None, sending: Sending | None, memory: Remembers, raw: bool) -> None:
         self._inner, self._adapt, self._sending, self._memory, self._raw = inner, adapt, sending, memory, raw
 
     @property  # type: ignore[misc]
@@ -99,7 +104,7 @@ class _Adapted:
         try:
             pieces = self._sending.write(messages, _written) if self._sending else [_written(messages)[1:-1]]
             others = {key: value for key, value in body.items() if key != 'messages'}
-            rest = self._memory.written(others, _written) if 'tools' in others else _written(others)
+            rest = self._memory().written(others, _written) if 'tools' in others else _written(others)
         except (TypeError, ValueError, RecursionError):
             return None  # the SDK says what is wrong with it
         if not pieces or not pieces[0] or len(rest) <= _EMPTY:
@@ -118,7 +123,7 @@ _EMPTY = len('{}')
 
 
 def adapting(
-    client: AsyncOpenAI, adapt: Adapt | None, sending: Sending | None, memory: Memory, *, raw: bool
+    client: AsyncOpenAI, adapt: Adapt | None, sending: Sending | None, memory: Remembers, *, raw: bool
 ) -> AsyncOpenAI:
     """`client`, with every body that its `create` methods send made over by `adapt`, if there is one.
 
@@ -126,7 +131,7 @@ def adapting(
         client: The client.
         adapt: Makes bodies over.
         sending: What the messages of the request under way were mapped to before.
-        memory: What was written before.
+        memory: Gives what was written before.
         raw: Whether an answer may be given as its JSON value.
     """
     return cast(AsyncOpenAI, _Adapted(client, adapt, sending, memory, raw))

@@ -21,10 +21,10 @@ from oaicompat._client import as_completion
 from oaicompat._endpoint import Endpoint, Profile
 from oaicompat._keys import CARRIED
 from oaicompat._knobs import adapts
-from oaicompat._mapped import Joined, Wire
 from oaicompat.errors import explained
 
 if TYPE_CHECKING:
+    from oaicompat._mapped import Joined, Wire
     from oaicompat._thinking import Tags
 
 REPAIRS = 'oaicompat'
@@ -95,6 +95,10 @@ def name_repairs(answer: ModelResponse | StreamedResponse, repairs: Iterable[str
 
 FEW = 16
 """Histories with fewer messages are mapped anew each time."""
+
+
+LEAST = 8
+"""Histories with no more messages are prepared anew each time."""
 
 
 class Run(ModelRequest):

@@ -15,6 +15,7 @@ from weakref import ref
 from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart, ToolReturnPart, UserPromptPart
 
 from oaicompat._alike import prepares_alike
+from oaicompat._mapping import LEAST
 from oaicompat._unchanged import Chunk, Memory, Snapshot
 
 try:
@@ -51,7 +52,6 @@ _PLAIN: Mapping[type[Any], frozenset[str]] = {
     ToolReturnPart: _SAID | {'tool_name', 'tool_call_id'},
 }
 _USUAL = ((), None, 'success')
-_LEAST = 8
 _PREPARED = 2
 _USES = 8
 
@@ -83,8 +83,6 @@ def prepared(messages: Messages, memory: Memory, key: object, prepare: Callable[
         key: Under which key.
         prepare: The parent's method, for this request.
     """
-    if len(messages) <= _LEAST:
-        return prepare(messages)
     end = _end_of_run(messages, memory, key)
     if end:
         short = [messages[0], *messages[end:]]
@@ -114,7 +112,7 @@ def _end_of_run(messages: Messages, memory: Memory, key: object) -> int:
         number, before = number + len(snapshots), snapshots[-1]
         opens = (at for at in range(number - 1, number - len(snapshots) - 1, -1) if _opens(messages, at))
         end = next(opens, end)
-    return end if end > _LEAST else 0
+    return end if end > LEAST else 0
 
 
 def _first_use(piece: Snapshot | Chunk, key: object) -> Any:

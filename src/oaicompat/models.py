@@ -45,9 +45,9 @@ from oaicompat._history import makes_tool_message, result_texts, settled, settle
 from oaicompat._keys import DETAILS, INLINE, KEPT, WHOLE
 from oaicompat._knobs import adapts
 from oaicompat._lesson import together
-from oaicompat._mapped import Sending, carries
 from oaicompat._mapping import (
     FEW,
+    LEAST,
     Call,
     Choice,
     Run,
@@ -61,17 +61,17 @@ from oaicompat._mapping import (
     with_repairs,
     without_faults,
 )
-from oaicompat._prepared import key_of, prepared
 from oaicompat._sdk import RepairedStream
 from oaicompat._short import CALLS
 from oaicompat._stepping import Source, Stepped, joined
-from oaicompat._unchanged import Memory
 from oaicompat.errors import misuse_explained
 from oaicompat.profile import CompatibleModelProfile, merged_over, pin_of, pinned, shown, split
 
 __all__ = ('OpenAICompatibleModel', 'OpenAICompatibleResponsesModel')
 
 if TYPE_CHECKING:
+    from oaicompat._mapped import Sending
+    from oaicompat._unchanged import Memory
     from oaicompat.discovery import ListedModel
 
 _Streamed = TypeVar('_Streamed', bound='_ExplainedResponse')
@@ -130,7 +130,6 @@ class _Compatible(Model[AsyncOpenAI]):
         self._own_client = not isinstance(provider, Provider)
         self._resolved: tuple[int, Mapping[str, Any]] = _UNRESOLVED
         self._news: Mapping[str, Any] = {}
-        self._memory = Memory()
         # `Any`: the next class is not `Model` but the one this stands in front of, with arguments of its own.
         initialise = cast(Any, super().__init__)
         initialise(model_name, provider=resolved.provider, profile=theirs, settings=settings, **options)
@@ -200,8 +199,22 @@ class _Compatible(Model[AsyncOpenAI]):
         def prepare(history: list[ModelMessage]) -> list[ModelMessage]:
             return parents(settled(history, self.profile), model_request_parameters)
 
-        parents, key = super().prepare_messages, self._prepares_alike
-        return prepare(messages) if key is None else prepared(messages, self._memory, key, prepare)
+        parents = super().prepare_messages
+        if len(messages) <= LEAST or (key := self._prepares_alike) is None:
+            return prepare(messages)
+        from oaicompat._prepared import prepared
+
+        return prepared(messages, self._memory, key, prepare)
+
+    @property
+    def _memory(self) -> Memory:
+        """What was made of messages and tools before."""
+        memory: Memory | None = self.__dict__.get('_remembered')
+        if memory is None:
+            from oaicompat._unchanged import Memory
+
+            memory = self.__dict__.setdefault('_remembered', Memory())  # one for all threads
+        return memory
 
     @property
     def _prepares_alike(self) -> object | None:
@@ -216,11 +229,11 @@ class _Compatible(Model[AsyncOpenAI]):
         if pin is None:
             return client
         if not adapts(pin.profile):
-            return adapting(client, None, pin.sending, self._memory, raw=pin.raw)
+            return adapting(client, None, pin.sending, lambda: self._memory, raw=pin.raw)
         from oaicompat._adapting import made_over
 
         adapt = partial(made_over, profile=pin.profile, fired=pin.fired)
-        return adapting(client, adapt, pin.sending, self._memory, raw=pin.raw)
+        return adapting(client, adapt, pin.sending, lambda: self._memory, raw=pin.raw)
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has; see `oaicompat.list_models`.
@@ -276,6 +289,8 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @property
     @override
     def _prepares_alike(self) -> object | None:
+        from oaicompat._prepared import key_of
+
         return key_of(self, self._memory)
 
     @property
@@ -287,7 +302,10 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         if pin.maps is None:
             pin.maps = maps_alike(self)
             told = [getattr(self, name, None) for name in ('system', 'canonical_system', 'compatible_systems')]
-            pin.sending = Sending(self._memory, pin.profile, told) if pin.maps else None
+            if pin.maps:
+                from oaicompat._mapped import Sending
+
+                pin.sending = Sending(self._memory, pin.profile, told)
         return pin.sending
 
     @override
@@ -389,6 +407,10 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     @override
     def _map_carried_thinking(self, message: ModelResponse) -> chat.ChatCompletionUserMessageParam | None:
         parents = super()._map_carried_thinking
+        if self._sending is None:
+            return parents(message)
+        from oaicompat._mapped import carries
+
         made: chat.ChatCompletionUserMessageParam | None
         made = self._mapped_once('carried', message, parents) if carries(message) else parents(message)
         return made
