@@ -21,7 +21,12 @@ from oaicompat.cli import main
 from oaicompat.config import json_schema, load_models
 from oaicompat.testing import Reply, ScriptedServer, chunk
 
-OWN = 'For a server of your own give the model a `base_url`, or register it'
+OWN = (
+    'For a server of your own give the model a `base_url`, or register it '
+    '(on the command line: --base-url URL, or with `models` the URL in place of the prefix)'
+)
+KEY = '(on the command line: --api-key-env VAR)'
+NO_KEY = f'no key for `deepseek:`: set DEEPSEEK_API_KEY, or pass `api_key` to the model {KEY}'
 NOT_CHAT = 'which is not a Chat Completions model of oaicompat'
 URL = ('--base-url', 'http://localhost:8000/v1')
 
@@ -114,7 +119,7 @@ def test_a_mistyped_command_is_exit_status_2(arguments: list[str], capsys: pytes
         (URL, '--base-url and --api-key-env need --model NAME'),
         (('--api-key-env', 'HOME'), '--base-url and --api-key-env need --model NAME'),
         (('--model', 'glm-5', *URL, '--api-key-env', 'NO_KEY'), '--api-key-env names NO_KEY, which is not set'),
-        (('--model', 'deepseek:x'), 'no key for `deepseek:`: set DEEPSEEK_API_KEY, or pass `api_key` to the model'),
+        (('--model', 'deepseek:x'), NO_KEY),
         (('--model', 'deepseak:x'), f'unknown prefix `deepseak:`; did you mean `deepseek:`? {OWN}'),
         (('--model', 'glm-5'), "`model` is 'glm-5', without a prefix; expected one such as openai-chat:glm-5"),
         (('--model', ''), "`model` is '', without a prefix; expected one such as openai-chat:glm-5"),
@@ -125,7 +130,7 @@ def test_a_mistyped_command_is_exit_status_2(arguments: list[str], capsys: pytes
         ),
         (
             ('--model', 'x', '--base-url', 'http://me:s3cret@localhost'),
-            '`base_url`: credentials in a URL would show up in logs; pass them as `api_key` or as a header',
+            f'`base_url`: credentials in a URL would show up in logs; pass them as `api_key` or as a header {KEY}',
         ),
         (('--model', 'test'), f"'test' gives TestModel, {NOT_CHAT}"),
         (('--model', 'vllm+responses:x'), f"'vllm+responses:x' gives OpenAICompatibleResponsesModel, {NOT_CHAT}"),
@@ -283,13 +288,13 @@ async def test_a_key_for_the_list_is_sent_and_never_shown(
 @pytest.mark.parametrize(
     ('arguments', 'expected'),
     [
-        (['deepseek'], 'no key for `deepseek:`: set DEEPSEEK_API_KEY, or pass `api_key` to the model'),
+        (['deepseek'], NO_KEY),
         (['deepseak'], f'unknown prefix `deepseak:`; did you mean `deepseek:`? {OWN}'),
         (['ollama', '--api-key-env', 'NO_KEY'], '--api-key-env names NO_KEY, which is not set'),
         (['ftp://host'], "`base_url`: 'ftp://host' is not an http or https URL such as http://localhost:8000/v1"),
         (
             ['http://me:s3cret@localhost'],
-            '`base_url`: credentials in a URL would show up in logs; pass them as `api_key` or as a header',
+            f'`base_url`: credentials in a URL would show up in logs; pass them as `api_key` or as a header {KEY}',
         ),
     ],
 )

@@ -40,8 +40,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _status(error)
         if status is None:
             raise
-        sys.stderr.write(f'oaicompat: {" ".join(str(error).split())}\n')
+        text = ' '.join(str(error).split())
+        sys.stderr.write(f'oaicompat: {_for_commands(text) if status == _MISTAKE else text}\n')
         return status
+
+
+def _for_commands(text: str) -> str:
+    """`text`, which may speak of a model's arguments, with what they are called here."""
+    named = {argument: text.find(f'`{argument}`') for argument in _OPTIONS}
+    here = [_OPTIONS[argument] for argument, at in named.items() if at > 0]  # at 0 it is what was given
+    return f'{text} (on the command line: {"; ".join(here)})' if here else text
+
+
+_OPTIONS = {
+    'base_url': '--base-url URL, or with `models` the URL in place of the prefix',
+    'api_key': '--api-key-env VAR',
+}
+
+
+_MISTAKE = 2
 
 
 def _status(error: Exception) -> int | None:
@@ -49,7 +66,7 @@ def _status(error: Exception) -> int | None:
     from pydantic_ai.exceptions import AgentRunError, UserError
 
     if isinstance(error, UserError | ImportError):
-        return 2
+        return _MISTAKE
     return 1 if isinstance(error, AgentRunError) else None
 
 
