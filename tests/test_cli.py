@@ -152,6 +152,17 @@ def test_a_key_that_no_header_can_carry_is_not_shown(
     assert 's3cret' not in one_line(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize('option', ['--api-key', '--api-key-env'])
+@pytest.mark.parametrize('key', ['sk-s3cret', 'gsk_s3cret', 'S3CRET', 'A_' + 40 * 'S3CRET'])
+@pytest.mark.parametrize('command', [['models', 'ollama'], ['demo', '--model', 'x', *URL]])
+def test_a_key_in_place_of_its_variable_is_not_shown(
+    command: list[str], key: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, option, key]) == 2
+    told = '--api-key-env takes the name of the variable that holds the key, not the key; no such one is set'
+    assert capsys.readouterr() == ('', f'oaicompat: {told}\n')
+
+
 def test_a_missing_extra_is_one_line_that_says_what_to_install() -> None:
     for module in ('rich', 'xllamacpp'):
         code = f'import sys; sys.modules[{module!r}] = None; from oaicompat.cli import main; sys.exit(main())'

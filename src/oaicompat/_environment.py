@@ -11,6 +11,7 @@ from pydantic_ai.exceptions import UserError
 
 from oaicompat._patterns import lazy
 
+_LIKE_A_VARIABLE = lazy(r'(?=.{3,40}\Z)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+')
 _VARIABLE = lazy(r'\$\{(?P<name>\w+)(?::-(?P<default>[^}]*))?\}')
 
 
@@ -19,6 +20,20 @@ def expanded(values: Mapping[str, SecretStr], what: str) -> dict[str, str]:
     if what == 'query':
         return expanded
     return {name: _header(value, f'{what}.{name}') for name, value in expanded.items()}
+
+
+def key_in(variable: str | None, option: str) -> str | None:
+    """The key in the variable that an option of the command line names.
+
+    Raises:
+        UserError: If it is not set. What does not look like the name of a variable may be the key, and is not shown.
+    """
+    key = os.environ.get(variable) if variable is not None else None
+    if variable is not None and not key:
+        if _LIKE_A_VARIABLE.fullmatch(variable):
+            raise UserError(f'{option} names {variable}, which is not set')
+        raise UserError(f'{option} takes the name of the variable that holds the key, not the key; no such one is set')
+    return key
 
 
 def expand(text: str | None, what: str) -> str | None:

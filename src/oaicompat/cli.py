@@ -81,9 +81,11 @@ def _models(options: argparse.Namespace) -> int:
     import asyncio
     import json
 
+    from oaicompat._environment import key_in
     from oaicompat.discovery import list_models
 
-    listed = asyncio.run(list_models(options.server, api_key=_key(options.api_key_env)))
+    key = key_in(options.api_key_env, '--api-key-env')
+    listed = asyncio.run(list_models(options.server, api_key=key))
     listed.sort(key=lambda model: (model.id.lower(), model.id))
     if options.json:
         told = ('id', 'context_window', 'owned_by')
@@ -94,18 +96,6 @@ def _models(options: argparse.Namespace) -> int:
     _tolerate_terminal()
     sys.stdout.write(_table(listed) if listed else 'the server lists no models\n')
     return 0
-
-
-def _key(variable: str | None) -> str | None:
-    """The key in the variable that `--api-key-env` names."""
-    import os
-
-    from pydantic_ai.exceptions import UserError
-
-    key = os.environ.get(variable) if variable is not None else None
-    if variable is not None and not key:
-        raise UserError(f'--api-key-env names {variable}, which is not set')
-    return key
 
 
 def _table(listed: Sequence[ListedModel]) -> str:

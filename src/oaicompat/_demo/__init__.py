@@ -15,6 +15,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 
 from oaicompat import _urls
 from oaicompat._client import post_json
+from oaicompat._environment import key_in
 from oaicompat._sdk import record_bodies
 from oaicompat.models import OpenAICompatibleModel
 from oaicompat.routing import build_string
@@ -54,12 +55,7 @@ def run(*, model: str | None = None, base_url: str | None = None, api_key_env: s
 
 
 def _model(name: str, base_url: str | None, api_key_env: str | None) -> OpenAICompatibleModel:
-    key = None
-    if api_key_env is not None:
-        key = os.environ.get(api_key_env)
-        if not key:
-            raise UserError(f'--api-key-env names {api_key_env}, which is not set')
-    made = build_string(name, base_url=base_url, api_key=key)
+    made = build_string(name, base_url=base_url, api_key=key_in(api_key_env, '--api-key-env'))
     if not isinstance(made, OpenAICompatibleModel):
         raise UserError(f'{name!r} gives {type(made).__name__}, which is not a Chat Completions model of oaicompat')
     return made
