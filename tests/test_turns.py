@@ -23,6 +23,7 @@ from pydantic_ai import messages as m
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.tools import ToolDefinition
 from typing_extensions import override
 
 from oaicompat import OpenAICompatibleModel, _alike, _mapped, _prepared, _unchanged, models
@@ -32,6 +33,7 @@ from oaicompat.testing import completion
 
 NOTHING = ModelRequestParameters()
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LOOKING = ModelRequestParameters(function_tools=[ToolDefinition(name='look')])
 INSTRUCTED = ModelRequestParameters(instruction_parts=[m.InstructionPart(content='Be brief.')])
 OPENAI: Any = {'openai_chat_supports_multiple_system_messages': True, 'openai_chat_send_back_thinking_parts': 'auto'}
 
@@ -150,10 +152,26 @@ async def test_what_is_known_is_neither_prepared_nor_mapped_again(seen: SimpleNa
     assert seen.prepared == ([5] if PREPARES else [27])
 
 
+class Forgetful(OpenAICompatibleModel):
+    """A subclass with a memory of its own."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._memory = ['mine']
+        super().__init__(*args, **options)
+
+
+async def test_a_subclass_may_have_a_memory_of_its_own() -> None:
+    pair = ours(kind=Forgetful), theirs()
+    history = conversation()
+    for _ in range(4):
+        await assert_alike(pair, history, LOOKING)
+    assert pair[0][0]._memory == ['mine']
+
+
 async def test_a_history_that_comes_but_once_is_not_kept() -> None:
     (model, _), _ = ours(), theirs()
     await turn(model, conversation())
-    assert model._memory._size == 0
+    assert model._compat_memory._size == 0
 
 
 def _mutations() -> dict[str, Callable[[list[Any]], object]]:
@@ -430,7 +448,7 @@ async def test_a_client_of_somebodys_own_gets_all_messages(monkeypatch: pytest.M
 async def test_it_is_gone_with_its_messages() -> None:
     history = conversation()
     (model, _), _ = await settled_pair(history)
-    memory = model._memory
+    memory = model._compat_memory
     assert memory._size > 0
     gone = [weakref.ref(message) for message in history]
     history.clear()
@@ -447,13 +465,13 @@ async def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_unchanged, '_LIMIT', 20_000)
     history = conversation()
     pair = await settled_pair(history)
-    assert 0 < pair[0][0]._memory._size <= 20_000
+    assert 0 < pair[0][0]._compat_memory._size <= 20_000
 
 
 async def test_a_copy_has_a_memory_of_its_own() -> None:
     (model, _), _ = await settled_pair(conversation())
-    assert copy.deepcopy(model._memory)._seen == {}
-    assert isinstance(copy.copy(model._memory), Memory)
+    assert copy.deepcopy(model._compat_memory)._seen == {}
+    assert isinstance(copy.copy(model._compat_memory), Memory)
 
 
 async def test_many_at_once_share_it() -> None:
@@ -476,7 +494,7 @@ def test_threads_share_it() -> None:
         try:
             for _ in range(30):
                 model.prepare_messages(mine, NOTHING)
-                sending = _mapped.Sending(model._memory, OPENAI, 'made-up')
+                sending = _mapped.Sending(model._compat_memory, OPENAI, 'made-up')
                 for message in mine:
                     snapshot = sending.snapshot(message)
                     sending.kept(message, snapshot, 'made', [{'role': 'user', 'content': repr(message)}])

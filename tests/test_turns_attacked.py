@@ -152,7 +152,7 @@ async def test_much_that_is_never_sent_is_never_looked_at() -> None:
     shared = dict.fromkeys(map(str, range(1000)), 'x')
     history[6].parts[0].metadata = history[8].metadata = history[7].provider_details = {'rows': [shared] * 1000}
     pair = await settled_pair(history)
-    memory = pair[0][0]._memory
+    memory = pair[0][0]._compat_memory
     assert memory._size < 200_000
     assert memory.known(history[6]) is not None
 
@@ -181,7 +181,7 @@ async def test_what_refers_to_the_history_does_not_keep_it(refer: Callable[[Any]
 async def test_a_message_that_is_left_keeps_no_others() -> None:
     history = conversation(8)
     pair = await settled_pair(history)
-    memory, first = pair[0][0]._memory, history[1]
+    memory, first = pair[0][0]._compat_memory, history[1]
     texts = [weakref.ref(message) for message in history[2:]]
     del history
     gc.collect()
@@ -198,7 +198,7 @@ async def test_what_was_made_with_old_profiles_is_not_counted() -> None:
         model._resolved = (-1, {})
         for _ in range(3):
             await turn(model, history)
-    known = [seen.snapshot for seen in model._memory._seen.values() if seen.snapshot is not None]
+    known = [seen.snapshot for seen in model._compat_memory._seen.values() if seen.snapshot is not None]
     assert known
     assert {len(one.uses) for one in known} == {_unchanged._USES}
     sizes = [sum(size for _, size in one.uses.values()) for one in known]
@@ -289,10 +289,10 @@ async def test_a_function_that_is_patched_late(monkeypatch: pytest.MonkeyPatch) 
     pair = await settled_pair(history)
     name = next(name for name in vars(MODULE) if name.endswith('map_tool_call_provider_details'))
     monkeypatch.setattr(MODULE, name, lambda *_: None)
-    before = len(pair[0][0]._memory._keys)
+    before = len(pair[0][0]._compat_memory._keys)
     await assert_alike(pair, history)
     assert pair[0][0]._sending is None
-    assert len(pair[0][0]._memory._keys) == before
+    assert len(pair[0][0]._compat_memory._keys) == before
 
 
 @pytest.mark.skipif(not test_turns.PREPARES, reason='pydantic-ai 2.63 has other passes, of which none is left out')

@@ -204,16 +204,16 @@ class _Compatible(Model[AsyncOpenAI]):
             return prepare(messages)
         from oaicompat._prepared import prepared
 
-        return prepared(messages, self._memory, key, prepare)
+        return prepared(messages, self._compat_memory, key, prepare)
 
     @property
-    def _memory(self) -> Memory:
+    def _compat_memory(self) -> Memory:
         """What was made of messages and tools before."""
-        memory: Memory | None = self.__dict__.get('_remembered')
+        memory: Memory | None = self.__dict__.get('_compat_kept')
         if memory is None:
             from oaicompat._unchanged import Memory
 
-            memory = self.__dict__.setdefault('_remembered', Memory())  # one for all threads
+            memory = self.__dict__.setdefault('_compat_kept', Memory())  # one for all threads
         return memory
 
     @property
@@ -229,11 +229,11 @@ class _Compatible(Model[AsyncOpenAI]):
         if pin is None:
             return client
         if not adapts(pin.profile):
-            return adapting(client, None, pin.sending, lambda: self._memory, raw=pin.raw)
+            return adapting(client, None, pin.sending, lambda: self._compat_memory, raw=pin.raw)
         from oaicompat._adapting import made_over
 
         adapt = partial(made_over, profile=pin.profile, fired=pin.fired)
-        return adapting(client, adapt, pin.sending, lambda: self._memory, raw=pin.raw)
+        return adapting(client, adapt, pin.sending, lambda: self._compat_memory, raw=pin.raw)
 
     async def list_models(self) -> list[ListedModel]:
         """The models that the server says it has; see `oaicompat.list_models`.
@@ -291,7 +291,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
     def _prepares_alike(self) -> object | None:
         from oaicompat._prepared import key_of
 
-        return key_of(self, self._memory)
+        return key_of(self, self._compat_memory)
 
     @property
     def _sending(self) -> Sending | None:
@@ -305,7 +305,7 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
             if pin.maps:
                 from oaicompat._mapped import Sending
 
-                pin.sending = Sending(self._memory, pin.profile, told)
+                pin.sending = Sending(self._compat_memory, pin.profile, told)
         return pin.sending
 
     @override
