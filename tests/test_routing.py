@@ -398,3 +398,40 @@ def test_construction_does_no_io(prefix: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(socket, 'getaddrinfo', refuse)
     monkeypatch.setenv(ROWS[prefix].keys[0], 'k-1')
     assert infer_model(f'{prefix}:a/m').model_name == infer_model(f'{prefix}+responses:a/m').model_name == 'a/m'
+
+
+class Named(OpenAICompatibleModel):
+    """Takes options of its own, one where it is made and one where it is initialised."""
+
+    title: str
+
+    def __new__(cls, *_: Any, title: str = '', **__: Any) -> Named:
+        made = super().__new__(cls)
+        made.title = title
+        return made
+
+    def __init__(self, *args: Any, caption: str = '', **options: Any) -> None:
+        options.pop('title', None)
+        super().__init__(*args, **options)
+        self.caption = caption
+
+
+@pytest.mark.parametrize(
+    ('kind', 'name', 'hint'),
+    [
+        (OpenAICompatibleModel, 'bas_url', '; did you mean `base_url`?'),
+        (OpenAICompatibleModel, 'temperature', ''),
+        (OpenAICompatibleResponsesModel, 'history_digest_kei', '; did you mean `history_digest_key`?'),
+        (Named, 'captoin', '; did you mean `caption`?'),
+        (Named, 'titel', '; did you mean `title`?'),
+    ],
+)
+def test_an_unknown_argument_is_named_with_the_nearest(kind: Any, name: str, hint: str) -> None:
+    with pytest.raises(UserError) as raised:
+        kind('m', base_url='http://localhost:1/v1', **{name: 'x'})
+    assert str(raised.value) == f'unknown argument `{name}`{hint}'
+
+
+def test_arguments_of_a_subclass() -> None:
+    made = Named('m', base_url='http://localhost:1/v1', title='A', caption='B')
+    assert (made.title, made.caption) == ('A', 'B')

@@ -71,6 +71,10 @@ MESSAGES: dict[str, tuple[list[Any], m.ModelResponse]] = {
         [message(reasoning_content='H'), message('stop', reasoning_content='Hm', content='Hi')],
         said(think('Hm'), HI),
     ),
+    'in other words, with reasoning under two names': (
+        [message(content='H', reasoning='Hm', reasoning_content='Hm'), chunk('i'), message('stop', content='Hello')],
+        said(think('Hm', 'reasoning'), HI),
+    ),
     'calls': ([start(ARGS), message('tool_calls', tool_calls=[WHOLE_CALL])], called(call(ARGS))),
     'calls in other words': ([start(ARGS), message('tool_calls', tool_calls=[{**WHOLE_CALL, 'function': {
         'name': 'lookup', 'arguments': '{"city": "A"}'}}])], called(call(ARGS))),

@@ -10,16 +10,15 @@ _AT_ONCE = 256
 
 
 class Gathered:
-    """The pieces of a text; its length is their number."""
+    """The pieces of a text."""
 
     def __init__(self) -> None:
-        self._count, self._pieces, self._text = 0, list[str](), bytearray()
+        self._pieces, self._text = list[str](), bytearray()
         self._digest: hashlib.blake2b | None = None
         self._size = 0  # bytes of what is condensed
 
     def append(self, piece: str) -> None:
         """Add a piece."""
-        self._count += 1
         self._pieces.append(piece)
         if len(self._pieces) >= _AT_ONCE:
             self._flush()
@@ -30,15 +29,6 @@ class Gathered:
             self._flush()
             self._digest, self._size = hashlib.blake2b(self._text), len(self._text)
             self._text.clear()
-
-    @property
-    def condensed(self) -> bool:
-        """Whether no text is kept."""
-        return self._digest is not None
-
-    def settle(self) -> None:
-        """Count what there is as one piece."""
-        self._count = min(self._count, 1)
 
     def beyond(self, text: str, *, settled: bool) -> str:
         """What a whole `text` says beyond this one; if that is `settled`, one that differs says nothing.
@@ -66,9 +56,6 @@ class Gathered:
         else:
             self._digest.update(more)
             self._size += len(more)
-
-    def __len__(self) -> int:
-        return self._count
 
     @override
     def __str__(self) -> str:

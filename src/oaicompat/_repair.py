@@ -7,7 +7,7 @@ answers that come whole, by the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from oaicompat._context import SEARCHED, Context
@@ -34,6 +34,7 @@ from oaicompat._gathered import Gathered
 from oaicompat._halves import has_half, joined_halves, without_halves
 from oaicompat._keys import DETAILS, INLINE, KEPT
 from oaicompat._nocalls import NoCalls, NoSearch
+from oaicompat._pieces import as_delta, in_front, merged
 from oaicompat._thinking import HARMONY_TAGS, Piece, ThinkingSplitter
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class ChunkRepair:
         self._finished = False
         self._answered = False
         self._texts, self._reasoning = Gathered(), Gathered()
-        self._whole = 0  # of these, how many came in a `message`
-        self._settled = False  # some came in a delta
+        self._whole = False  # the chunk is a whole `message`
+        self._settled = False  # some text came in a delta, or in a message that only repeats
         # Once some came in a delta, nobody asks for the text again, unless a call or the answer may stand in it.
         self._forgets = context.offer.mode == 'off' and not context.answer_in_reasoning
         self._inline: list[str] = []
@@ -191,12 +192,14 @@ class ChunkRepair:
             if not (self._thinking.passes and self._passes(key, text, chunk)):
                 return False
             self._answered = self._answered or not text.isspace()
+            self._settled = True
             self._texts.append(text)
             return True
         if key not in REASONING_FIELDS[:2] or self._thinking.holds or self._context.answer_in_reasoning:
             return False
         if not self._passes(key, text, chunk):
             return False
+        self._settled = True
         self._reasoning.append(text)
         return True
 
@@ -246,7 +249,7 @@ class ChunkRepair:
             # More may follow: some servers say the reason with every chunk.
             self._finished, self._reason = True, reason
             told = any(delta.get(key) for key in SEARCHED)  # then a call that is open may go on
-            deltas = _merged(deltas, [*self._released(), *(() if told else self._recovery.finish(reason))])
+            deltas = merged(deltas, [*self._released(), *(() if told else self._recovery.finish(reason))])
         if self._recovery.found and is_stop(reason):
             choice = {**choice, 'finish_reason': 'tool_calls'}
         elif deltas == [choice.get('delta')] and len(chunk['choices']) == 1:
@@ -265,7 +268,8 @@ class ChunkRepair:
     def _delta(self, choice: Mapping[str, Any]) -> Json:
         delta, message = choice.get('delta'), choice.get('message')
         told = isinstance(delta, Mapping) and any(value for key, value in delta.items() if key != 'role')
-        if isinstance(message, Mapping) and not told:
+        self._whole = isinstance(message, Mapping) and not told
+        if isinstance(message, Mapping) and self._whole:
             news = self._beyond(message)
             if not isinstance(delta, Mapping) or any(value for key, value in news.items() if key != 'role'):
                 self.repairs.add('chunk.message')
@@ -285,16 +289,11 @@ class ChunkRepair:
 
             news[DETAILS] = listed(news[DETAILS])
         # What deltas told differs from the message only in how it is told.
-        self._settled = self._settled or self._texts.condensed or len(self._texts) + len(self._reasoning) > self._whole
-        self._whole = 0
         for key in TEXTS[:3]:
             texts = self._texts if key == 'content' else self._reasoning
-            texts.settle()
             if isinstance(news.get(key), str) and news[key]:
                 in_tags = self._settled and key != 'content' and self._thinking.found
                 news[key] = '' if in_tags else texts.beyond(news[key], settled=self._settled)
-                self._whole += bool(news[key])
-        self._whole += len(self._texts) + len(self._reasoning)
         if isinstance(calls := news.get('tool_calls'), list):
             news['tool_calls'] = self._tracker().beyond(calls) or None
         return news
@@ -344,9 +343,11 @@ class ChunkRepair:
         field = next((key for key in REASONING_FIELDS[:2] if delta.get(key)), self._field)
         self._field, reasoning = field, delta.get(field)
         if isinstance(reasoning, str) and reasoning:
+            self._settled = self._settled or not self._whole
             self._reasoning.append(reasoning)
         pieces = self._thinking.interrupt() if (reasoning or calls) and not content else []
         if isinstance(content, str):
+            self._settled = self._settled or not (self._whole and content)
             self._texts.append(content)
             pieces += self._thinking.feed(content)
             if calls:
@@ -359,17 +360,17 @@ class ChunkRepair:
         elif calls is not None and not isinstance(calls, list):
             delta = {**delta, 'tool_calls': fixed or None}
         if not isinstance(content, str) or not content:
-            return _in_front(pieces, delta)
+            return in_front(pieces, delta)
         if pieces == [Piece('text', content)]:
             return [delta]
         if self._thinking.found or any(piece.kind == 'thinking' for piece in pieces):
             self._name_tags()
         rest = {key: value for key, value in delta.items() if key != 'content'}
         if not reasoning:
-            return _in_front(pieces, rest)
+            return in_front(pieces, rest)
         # The side channel comes first.
         beside = {key: rest.pop(key) for key in ('role', *REASONING_FIELDS, DETAILS) if key in rest}
-        return [beside, *(_in_front(pieces, rest) if pieces or any(rest.values()) else ())]
+        return [beside, *(in_front(pieces, rest) if pieces or any(rest.values()) else ())]
 
     def _released(self) -> list[Json]:
         """Text and reasoning that were held back."""
@@ -377,7 +378,7 @@ class ChunkRepair:
         self._inline += [piece.text for piece in pieces if piece.kind == 'thinking']
         if self._thinking.found or any(piece.kind == 'thinking' for piece in pieces):
             self._name_tags()
-        deltas = [_as_delta(piece) for piece in pieces]
+        deltas = [as_delta(piece) for piece in pieces]
         deltas += [{key: joined_halves(half)} for key, half in self._halves.items()]
         self._halves.clear()
         self._answered = self._answered or any(piece.kind == 'text' and piece.text.strip() for piece in pieces)
@@ -394,7 +395,7 @@ class ChunkRepair:
             self.repairs.add('thinking.unclosed')
             self._answered = True
             deltas.append({'content': ''.join(self._inline)})
-        if self._context.answer_in_reasoning and not self._answered and self._reasoning:
+        if self._context.answer_in_reasoning and not self._answered and str(self._reasoning):
             self.repairs.add('reasoning.answer')
             deltas.append({'content': str(self._reasoning)})
         if calls := self._recovery.calls(self._calls.finish()):
@@ -428,24 +429,3 @@ class ChunkRepair:
 _TOP = ('id', 'object', 'created', 'model', 'system_fingerprint', 'service_tier')
 _REPEATED = {*_TOP, 'choices', 'usage'}
 _OF_CHOICE = {'index', 'delta', 'finish_reason', 'logprobs'}
-
-
-def _as_delta(piece: Piece) -> Json:
-    return {INLINE: piece.text} if piece.kind == 'thinking' else {'content': piece.text}
-
-
-def _in_front(pieces: Iterable[Piece], delta: Json) -> list[Json]:
-    """The pieces, then what else the delta holds; nothing at all where it holds nothing."""
-    deltas = [_as_delta(piece) for piece in pieces]
-    rest = {key: value for key, value in delta.items() if key not in ('content', 'role') and value is not None}
-    if not deltas or rest:
-        return [*deltas, delta]
-    if 'role' in delta:
-        deltas[0] = {'role': delta['role'], **deltas[0]}
-    return deltas
-
-
-def _merged(deltas: list[Json], ending: list[Json]) -> list[Json]:
-    if not ending:
-        return deltas
-    return [*(delta for delta in deltas if delta), *ending]
