@@ -177,6 +177,14 @@ def at_once(count: int) -> Row:
     return Row(f'unary, {count} at once', total, completion('The capital of France is Paris. ' * 8), run, served=True)
 
 
+def making(url: str) -> Callable[[Any], Awaitable[None]]:
+    async def run(model: Any) -> None:
+        for _ in range(20):
+            served_model_of(type(model), url)
+
+    return run
+
+
 THINK = stream({'content': '<think>'}, *words(1600), {'content': '</think>'}, *words(400))
 ROWS = (
     Row('stream text', 2000, stream(*words(2000)), read),
@@ -194,6 +202,8 @@ ROWS = (
     turn(1000),
     turn(5000),
     Row('unary, no HTTP', 100, completion('The capital of France is Paris. ' * 8), asked),
+    Row('making, http', 20, b'', making('http://localhost:8000/v1')),
+    Row('making, https', 20, b'', making('https://llm.example/v1')),
     at_once(1),
     at_once(16),
     at_once(128),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
 from oaicompat._patterns import lazy
-from oaicompat._toolreturns import element_texts, is_list_return, listed, settle_part
 
 Return = ToolReturnPart[Any]
 
@@ -37,7 +37,11 @@ def taken(parts: list[Any], tool_call_id: str) -> Any:
 
 def result_texts(part: Any) -> list[str] | None:
     """The texts that a list return consists of; `None` where the parent's message stands."""
-    return element_texts(part) if isinstance(part, ToolReturnPart) else None
+    if not isinstance(part, ToolReturnPart):
+        return None
+    from oaicompat._toolreturns import element_texts
+
+    return element_texts(part)
 
 
 def settled(messages: list[ModelMessage], profile: Mapping[str, Any]) -> list[ModelMessage]:
@@ -63,7 +67,12 @@ async def settled_profile(
     """`profile` for one request, with `compat_tool_return` decided; `ask` says what `auto` means."""
     if profile.get('compat_tool_return', 'auto') != 'auto':
         return profile
-    if not any(is_list_return(part) for part in tool_returns(messages)):
+    returns = tool_returns(messages)
+    if (first := next(returns, None)) is None:
+        return profile
+    from oaicompat._toolreturns import is_list_return
+
+    if not any(map(is_list_return, chain([first], returns))):
         return profile
     return {**profile, 'compat_tool_return': await ask()}
 
@@ -74,6 +83,8 @@ def settled_part(part: Return, *, files_in_lists: bool) -> Return:
     What can be read only once is settled in place: the history that the caller keeps must replay it. A tuple or the
     like that holds files becomes a list in a copy.
     """
+    from oaicompat._toolreturns import listed, settle_part
+
     settle_part(part)
     if not files_in_lists or isinstance(part.content, str | dict | list):
         return part

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+ToolReturnForm = Literal['auto', 'native', 'joined', 'string']
+"""How a list tool return is sent; see `CompatibleModelProfile.compat_tool_return`."""
+
+FORMS: tuple[ToolReturnForm, ...] = ('auto', 'native', 'joined', 'string')
 
 ADAPTING = (
     'compat_tools',

@@ -6,17 +6,16 @@ Its version tells a model when its cached profile is out of date. Thread safe; n
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 from oaicompat._lesson import Lesson, joined, says, together
 
 
-@dataclass
 class _Entry:
-    lessons: dict[str, Lesson] = field(default_factory=dict)
-    version: int = 0
-    ruled_out: set[str] = field(default_factory=set)  # guesses that did not help
+    def __init__(self, version: int = 0) -> None:
+        self.lessons: dict[str, Lesson] = {}
+        self.version = version
+        self.ruled_out: set[str] = set()  # guesses that did not help
 
 
 class Memory:

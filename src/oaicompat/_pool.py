@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -65,11 +64,10 @@ class _Idle(NamedTuple):
     since: float
 
 
-@dataclass(eq=False)
 class _Waiter:
-    origin: Origin
-    told: anyio.Event = field(default_factory=anyio.Event)
-    connection: AsyncConnectionInterface | None = None
+    def __init__(self, origin: Origin) -> None:
+        self.origin, self.told = origin, anyio.Event()
+        self.connection: AsyncConnectionInterface | None = None
 
 
 class ConnectionStack(AsyncConnectionPool):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from types import BuiltinFunctionType, WrapperDescriptorType
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from openai import AsyncOpenAI
 from pydantic_ai.exceptions import UserError
@@ -24,7 +24,9 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
 from oaicompat import _urls
 from oaicompat._sdk import add_defaults, isolate
-from oaicompat.servers import Server, find_server, nearest_prefixes, server_at, servers
+
+if TYPE_CHECKING:
+    from oaicompat.servers import Server
 
 AnyProvider = Provider[AsyncOpenAI]
 
@@ -38,8 +40,7 @@ _GATEWAY = 'gateway/'
 _OPENAIS_OWN = OPENAI_PREFIXES | {'openai-decisions'}
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(NamedTuple):
     """A provider, the row it came from, and the key variables that are set but were not used."""
 
     provider: AnyProvider
@@ -107,11 +108,26 @@ def check_name(model_name: str) -> None:
         UserError: If it is.
     """
     prefix, colon, name = model_name.partition(':')
-    if colon and find_server(prefix) is not None and not os.environ.get('OPENAI_BASE_URL'):
+    if colon and _row(prefix) is not None and not os.environ.get('OPENAI_BASE_URL'):
         raise UserError(
             f'`model_name` is {model_name!r}: for that server use infer_model({model_name!r}), '
             f'or pass provider={prefix!r} and the name {name!r}'
         )
+
+
+def _row(prefix: str) -> Server | None:
+    from oaicompat.servers import find_server
+
+    return find_server(prefix)
+
+
+def _row_at(url: str) -> Server | None:
+    # Our own hosted rows are of `https`; there are others only where somebody had `servers` register one.
+    if url.startswith('http:') and 'oaicompat.servers' not in sys.modules:
+        return None
+    from oaicompat.servers import server_at
+
+    return server_at(url)
 
 
 def _given(provider: AnyProvider, base_url: str | None, api_key: str | None) -> Resolved:
@@ -120,13 +136,13 @@ def _given(provider: AnyProvider, base_url: str | None, api_key: str | None) -> 
     given = [name for name, value in (('base_url', base_url), ('api_key', api_key)) if value is not None]
     if given:
         raise UserError(f'`{given[0]}` and a `Provider` say the same thing twice; give {given[0]} to the Provider')
-    return Resolved(provider, server_at(str(provider.base_url)) or find_server(provider.name))
+    return Resolved(provider, _row_at(str(provider.base_url)) or _row(provider.name))
 
 
 def _by_prefix(prefix: str, key: str | None) -> Resolved:
     if prefix in OPENAI_PREFIXES:
         return Resolved(_openai(key))
-    if (row := find_server(prefix)) is not None:
+    if (row := _row(prefix)) is not None:
         return _of_row(row, None, key)
     return _isolated(_with_key(prefix, key) if key else _infer(prefix))
 
@@ -135,23 +151,23 @@ def _openai(key: str | None) -> AnyProvider:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     try:
-        return OpenAIProvider(api_key=key)
+        return _made(OpenAIProvider, os.environ.get('OPENAI_BASE_URL', ''), api_key=key)
     except UserError as error:
         raise UserError(f'{error.message} For another server pass `base_url`, or `provider`') from None
 
 
 def _at(base_url: str, prefix: str | None, key: str | None) -> Resolved:
     """The provider for an explicit base URL; no `OPENAI_*` variable is read for it."""
-    row = find_server(prefix) if prefix and prefix not in OPENAI_PREFIXES else None
+    row = _row(prefix) if prefix and prefix not in OPENAI_PREFIXES else None
     url = checked_url(base_url, versioned=row is not None and row.kind == 'local')
-    row = row or (server_at(url) if prefix is None else None)
+    row = row or (_row_at(url) if prefix is None else None)
     if row is not None:
         return _of_row(row, url, key)
-    from pydantic_ai.providers.openai import OpenAIProvider
-
     made: AnyProvider
     if prefix in OPENAI_PREFIXES or (prefix is None and _urls.is_openai(url)):
-        made = OpenAIProvider(base_url=url, api_key=key or _NO_KEY)
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        made = _made(OpenAIProvider, url, base_url=url, api_key=key or _NO_KEY)
     elif prefix is None:
         made = _compatible(_urls.name_of(url), base_url=url, api_key=key)
     else:
@@ -175,7 +191,7 @@ def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
         raise UserError(f'no key for `{row.prefix}:`: set {" or ".join(row.key_vars)}, or pass `api_key` to the model')
     endpoint = _Endpoint(url, key)
     if row.upstream is not None:
-        made = _build(row.upstream, _upstream(row.upstream), endpoint)
+        made = _build(row.upstream, _upstream(row.upstream), endpoint, users_own=row.kind != 'hosted')
     else:
         made = _compatible(row.prefix, base_url=url, api_key=key, profile=_family(row))
     withheld = () if key else _set(*row.key_vars) or _set('OPENAI_API_KEY')
@@ -184,12 +200,17 @@ def _of_row(row: Server, url: str | None, key: str | None) -> Resolved:
     return resolved
 
 
-def _build(name: str, upstream: type[AnyProvider], endpoint: _Endpoint) -> AnyProvider:
-    """pydantic-ai's provider for `endpoint`; one that knows its own URL only gives its name and profile."""
+def _build(name: str, upstream: type[AnyProvider], endpoint: _Endpoint, *, users_own: bool = False) -> AnyProvider:
+    """pydantic-ai's provider for `endpoint`; one that knows its own URL only gives its name and profile.
+
+    Those for servers of the user's own make their clients as the generic one does.
+    """
     arguments: dict[str, Any] = {_argument(upstream, 'token', 'api_key'): endpoint.key or _NO_KEY}
     url_argument = _argument(upstream, 'base_url', 'api_base', 'azure_endpoint', '')
     if url_argument:
-        return upstream(**arguments, **{url_argument: endpoint.url})
+        arguments[url_argument] = endpoint.url
+        plain = users_own and _argument(upstream, 'http_client', '')
+        return _made(upstream, endpoint.url, **arguments) if plain else upstream(**arguments)
     made = upstream(**arguments)
     if _urls.same_host(made.base_url, endpoint.url) and made.base_url.rstrip('/') == endpoint.url:
         return made
@@ -199,7 +220,15 @@ def _build(name: str, upstream: type[AnyProvider], endpoint: _Endpoint) -> AnyPr
 def _compatible(name: str, **options: Any) -> AnyProvider:
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    return OpenAICompatibleProvider(name, **options)
+    return _made(OpenAICompatibleProvider, options['base_url'], name=name, **options)
+
+
+def _made(make: Callable[..., AnyProvider], url: str, **options: Any) -> AnyProvider:
+    if not url.startswith('http:'):
+        return make(**options)
+    from oaicompat._transport import on_plain_client
+
+    return on_plain_client(make, **options)
 
 
 def _family(row: Server) -> Callable[[str], ModelProfile | None] | None:
@@ -276,7 +305,7 @@ def check_prefix(identifier: str, prefix: str | None) -> None:
     """
     if prefix is None:
         raise UserError(f'{identifier!r} has no prefix, as in openai-chat:{identifier}; or give its `base_url`')
-    if prefix in OPENAI_PREFIXES or find_server(prefix) is not None or prefix.startswith(_GATEWAY):
+    if prefix in OPENAI_PREFIXES or _row(prefix) is not None or prefix.startswith(_GATEWAY):
         return
     try:
         _upstream(prefix)
@@ -286,6 +315,8 @@ def check_prefix(identifier: str, prefix: str | None) -> None:
 
 def unknown_prefix(prefix: str) -> str:
     """The text of the error for a prefix that nobody knows, with the nearest ones."""
+    from oaicompat.servers import nearest_prefixes, servers
+
     pydantic_ais = (*OPENAI_PREFIXES, *get_args(OpenAIChatCompatibleProvider.__value__), *_NATIVE)
     near = nearest_prefixes(prefix, pydantic_ais)
     known = near or [server.prefix for server in servers()]

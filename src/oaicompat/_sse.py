@@ -36,17 +36,15 @@ class EventTooLargeError(ValueError):
     """One event is larger than `MAX_EVENT`."""
 
 
-@dataclass
 class _Depth:
     """How deep in brackets a JSON text is, read line by line; each line is looked at once."""
 
-    lines: int = 0
-    depth: int = 0
-    opened: bool = False
-    in_string: bool = False
-
     _MARK = lazy(r'[{}\[\]"]')
     _STRING_END = lazy(r'(?:[^"\\]|\\.)*+("|\\?$)')
+
+    def __init__(self) -> None:
+        self.lines = self.depth = 0
+        self.opened = self.in_string = False
 
     @property
     def whole(self) -> bool:

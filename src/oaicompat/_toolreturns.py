@@ -11,14 +11,9 @@ from array import array
 from collections import UserList
 from collections.abc import Iterable, Iterator, MappingView, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from typing_extensions import override
-
-ToolReturnForm = Literal['auto', 'native', 'joined', 'string']
-"""How a list tool return is sent; see `CompatibleModelProfile.compat_tool_return`."""
-
-FORMS: tuple[ToolReturnForm, ...] = ('auto', 'native', 'joined', 'string')
 
 
 class ToolReturn(Protocol):

@@ -52,8 +52,6 @@ from oaicompat._mapping import (
     Choice,
     Run,
     errors_explained,
-    may_join,
-    may_run,
     name_repairs,
     parent_profile,
     taken_repairs,
@@ -313,7 +311,11 @@ class OpenAICompatibleModel(_Compatible, OpenAIChatModel):
         parents, pin = super()._map_messages, pin_of(self)
         if pin is not None and len(messages) < FEW:
             pin.maps = False  # nothing of so few is worth keeping
-        if (sending := self._sending) is None or not may_run(self.profile, options.get('model_settings')):
+        if (sending := self._sending) is None:
+            return await parents(messages, *args, **options)
+        from oaicompat._joining import may_join, may_run
+
+        if not may_run(self.profile, options.get('model_settings')):
             return await parents(messages, *args, **options)
         sending.joins = may_join(self.profile)
         made = await parents(sending.shortened(messages, Run), *args, **options)

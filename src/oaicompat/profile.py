@@ -17,8 +17,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.profiles import ModelProfile, merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-from oaicompat._dialects import REWRITE_NAMES
-from oaicompat._toolreturns import FORMS, ToolReturnForm
+from oaicompat._knobs import FORMS, ToolReturnForm
 
 if TYPE_CHECKING:
     from oaicompat._mapped import Sending
@@ -326,7 +325,9 @@ def _names(key: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
         raise UserError(f'`{key}` is {value!r}; expected a list of names')
     names = tuple(value)
-    known = REWRITE_NAMES if key == 'compat_schema' else None
+    known: tuple[str, ...] | None = None
+    if key == 'compat_schema':
+        from oaicompat._dialects import REWRITE_NAMES as known  # noqa: N811
     for name in names:
         if not isinstance(name, str) or not name:
             raise UserError(f'`{key}` has {name!r}; expected a name')
