@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from typing import Any
 
@@ -105,10 +106,12 @@ async def test_a_key_that_was_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_nobody_answers() -> None:
     with socket.socket() as bound:
         bound.bind(('127.0.0.1', 0))
-        url = f'http://127.0.0.1:{bound.getsockname()[1]}/v1'
+        bound_to = bound.getsockname()
+        url = f'http://127.0.0.1:{bound_to[1]}/v1'
         with pytest.raises(e.ModelConnectionError) as caught:
             await list_models(base_url=url)
-    assert (str(caught.value), is_retryable(caught.value)) == (f'Connection error ({url})', True)
+    told = f'Connection error ({url}): [Errno {errno.ECONNREFUSED}] Connect call failed {bound_to!r}'
+    assert (str(caught.value), is_retryable(caught.value)) == (told, True)
 
 
 async def test_an_answer_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -345,6 +345,10 @@ def test_only_the_first_colon_splits(name: str) -> None:
     ('identifier', 'error'),
     [
         ('', "`model` is '', without a prefix; expected one such as openai-chat:glm-5"),
+        ('lm-studio', "`model` is 'lm-studio', without a prefix; expected lm-studio:NAME, with the name of a model"),
+        ('vllm/qwen', "`model` is 'vllm/qwen', without a prefix; expected vllm:qwen, with the name of a model"),
+        ('openai', "`model` is 'openai', without a prefix; expected openai:NAME, with the name of a model"),
+        ('http://u:pw@gpu:8000/v1', "`model` is the URL 'http://gpu:8000/v1'; give OpenAICompatibleModel the name"),
         ('glm-5', "`model` is 'glm-5', without a prefix; expected one such as openai-chat:glm-5"),
         (':glm-5', "':glm-5' has no prefix before the colon, as in openai-chat:glm-5"),
         ('+responses:m', "'+responses:m' has no prefix before the colon, as in openai-chat:glm-5"),

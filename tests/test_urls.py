@@ -92,7 +92,7 @@ def test_a_runtime_known_to_serve_v1_gets_it_where_no_path_is(pasted: str, meant
             '192.168.1.5:8000/v1',
             (
                 "'192.168.1.5:8000/v1' is not an http or https URL such as http://localhost:8000/v1; "
-                'did you mean https://192.168.1.5:8000/v1?'
+                'did you mean http://192.168.1.5:8000/v1?'
             ),
         ),
         ('http://', "'http://' names no host; expected a URL such as http://localhost:8000/v1"),

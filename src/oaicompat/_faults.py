@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.exceptions import UserError
 
 from oaicompat._files import Document
+from oaicompat._secrets import unkeyed
 
 Value = TypeVar('Value')
 
@@ -38,7 +39,7 @@ def validated(
         faults = error.errors(include_url=False)
         here = [fault for fault in faults if not _by_reference((*at, *fault['loc']), document.value)]
         told = dict.fromkeys(_explained(fault, document, at, keys) for fault in here or faults)
-        raise UserError('\n'.join(told)) from None
+        raise UserError(unkeyed('\n'.join(told))) from None
 
 
 def _by_reference(path: Sequence[Any], value: Any) -> bool:

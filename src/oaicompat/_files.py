@@ -16,6 +16,8 @@ from typing import Any, cast
 
 from pydantic_ai.exceptions import UserError
 
+from oaicompat._secrets import unkeyed
+
 Step = str | int
 _Lines = dict[tuple[Step, ...], int]
 
@@ -201,4 +203,4 @@ def _check_name(name: str, path: tuple[Step, ...], models: Mapping[str, Any], at
         return
     near = get_close_matches(name, map(str, models), n=2)
     hint = f'did you mean {" or ".join(near)}?' if near else f'names here: {", ".join(map(str, models))}'
-    raise UserError(f'{at.where(path)}: {name!r} is neither the name of a model nor PREFIX:NAME; {hint}')
+    raise UserError(f'{at.where(path)}: {unkeyed(name)!r} is neither the name of a model nor PREFIX:NAME; {hint}')

@@ -24,6 +24,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
 from oaicompat import _urls
 from oaicompat._sdk import add_defaults, isolate
+from oaicompat._secrets import unkeyed
 
 if TYPE_CHECKING:
     from oaicompat.servers import Server
@@ -304,7 +305,8 @@ def check_prefix(identifier: str, prefix: str | None) -> None:
         UserError: If there is none, or nobody knows it.
     """
     if prefix is None:
-        raise UserError(f'{identifier!r} has no prefix, as in openai-chat:{identifier}; or give its `base_url`')
+        shown = unkeyed(identifier)
+        raise UserError(f'{shown!r} has no prefix, as in openai-chat:{shown}; or give its `base_url`')
     if prefix in OPENAI_PREFIXES or _row(prefix) is not None or prefix.startswith(_GATEWAY):
         return
     try:
@@ -322,9 +324,8 @@ def unknown_prefix(prefix: str) -> str:
     known = near or [server.prefix for server in servers()]
     hint = f'{"did you mean" if near else "known:"} {", ".join(f"`{name}:`" for name in known)}'
     end = '?' if near else '.'
-    return (
-        f'unknown prefix `{prefix}:`; {hint}{end} For a server of your own give the model a `base_url`, or register it'
-    )
+    cure = 'For a server of your own give the model a `base_url`, or register it'
+    return f'unknown prefix `{unkeyed(prefix)}:`; {hint}{end} {cure}'
 
 
 _NATIVE = ('anthropic', 'bedrock', 'cohere', 'google', 'groq', 'huggingface', 'mistral', 'xai')

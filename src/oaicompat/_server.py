@@ -11,6 +11,7 @@ from pydantic_ai.exceptions import UserError
 
 from oaicompat import _urls
 from oaicompat._patterns import lazy
+from oaicompat._secrets import unkeyed
 from oaicompat.profile import CompatibleModelProfile, knobs
 
 Kind = Literal['hosted', 'local', 'self-hosted']
@@ -65,7 +66,9 @@ class Server:
         for name in ('aliases', 'key_vars', 'url_vars'):
             value: object = getattr(self, name)
             if not isinstance(value, tuple | list) or not all(isinstance(item, str) and item for item in value):
-                raise UserError(f'`{name}` of server {self.prefix!r} is {value!r}; expected a tuple of strings')
+                raise UserError(
+                    f'`{name}` of server {self.prefix!r} is {unkeyed(repr(value))}; expected a tuple of strings'
+                )
         if not all(isinstance(item, str) for pair in dict(self.headers).items() for item in pair):
             raise UserError(f'`headers` of server {self.prefix!r}: expected strings')
         if self.kind not in get_args(Kind):
@@ -73,7 +76,8 @@ class Server:
             raise UserError(f'`kind` of server {self.prefix!r} is {self.kind!r}; expected one of {kinds}')
         for name, prefix in (('prefix', self.prefix), *(('aliases', alias) for alias in self.aliases)):
             if not isinstance(cast(object, prefix), str) or not _WORD.fullmatch(prefix):
-                raise UserError(f'`{name}` is {prefix!r}; expected a word without spaces, colons, commas, slashes or +')
+                shown = unkeyed(repr(prefix))
+                raise UserError(f'`{name}` is {shown}; expected a word without spaces, colons, commas, slashes or +')
         if self.base_url is not None:
             try:
                 _urls.normalize(self.base_url)

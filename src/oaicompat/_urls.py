@@ -12,6 +12,7 @@ from textwrap import shorten
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from oaicompat._patterns import lazy
+from oaicompat._secrets import unkeyed
 
 _LOOPBACK = lazy(r'^(localhost|127(\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\])(:\d+)?(/|$)', re.IGNORECASE)
 _HOST = lazy(r'^(\[[0-9a-fA-F:.]+\]|[\w.-]*\w)$')
@@ -86,8 +87,10 @@ def _split(text: str) -> SplitResult:
     except ValueError:
         raise ValueError(f'{shown} is not a URL; expected one such as http://localhost:8000/v1') from None
     if parts.scheme.lower() not in ('http', 'https'):
-        bare = _bare(text)
-        guess = f'; did you mean https://{bare}?' if re.match(r'^[\w.-]+\.\w+(:\d+)?(/|$)', bare) else ''
+        bare = unkeyed(_bare(text))
+        named = re.match(r'^[\w.-]+\.\w+(:\d+)?(/|$)', bare)
+        scheme = 'http' if named and named[1] not in (None, ':443') else 'https'
+        guess = f'; did you mean {scheme}://{bare}?' if named else ''
         raise ValueError(f'{shown} is not an http or https URL such as http://localhost:8000/v1{guess}')
     if not _HOST.match(parts.netloc.removesuffix(f':{port}')) or re.search(r'\s', text):
         raise ValueError(f'{shown} names no host; expected a URL such as http://localhost:8000/v1')
@@ -114,7 +117,7 @@ def _bare(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(shorten(_bare(text), 120, placeholder='...'))
+    return repr(shorten(unkeyed(_bare(text)), 120, placeholder='...'))
 
 
 def without_credentials(url: str) -> str:

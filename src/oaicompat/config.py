@@ -40,6 +40,7 @@ from oaicompat._capabilities import STRICT, Capabilities
 from oaicompat._environment import expand, expanded
 from oaicompat._faults import validated
 from oaicompat._providers import check_prefix, checked_url
+from oaicompat._secrets import unkeyed
 from oaicompat._server import Kind
 from oaicompat.profile import knobs
 from oaicompat.routing import build_string, is_test, parse
@@ -176,7 +177,9 @@ class StringModelConfig(_Config):
             return checked_url(url)
         except UserError:
             # The variable may hold something else than a URL, such as a key.
-            raise UserError(f'`base_url`: {self.base_url} is not a URL such as http://localhost:8000/v1') from None
+            raise UserError(
+                f'`base_url`: {unkeyed(str(self.base_url))} is not a URL such as http://localhost:8000/v1'
+            ) from None
 
     @_placed
     def get_model(self) -> Model:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -47,7 +48,7 @@ def is_retryable(error: BaseException) -> bool:
 
     Timeouts, faults of the connection, streams that broke off and the statuses 408, 409, 425, 429 and 5xx are; a
     request that the server will not take as it is (other 4xx), an exhausted quota, a context that is too long and an
-    error of the chat template, whatever status they come with, are not.
+    error of the chat template, whatever status they come with, and a certificate that is not trusted, are not.
 
     Args:
         error: An error of pydantic-ai, of the SDK, or any other; of a group, all must be retryable.
@@ -58,7 +59,8 @@ def is_retryable(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_retryable, error.exceptions))
     strict = isinstance(error, ModelAPIError) and str(error.message).startswith(STRICT)
-    if strict or isinstance(error, ModelContextWindowExceededError | ModelQuotaExceededError | UserError):
+    final = ModelContextWindowExceededError | ModelQuotaExceededError | UserError
+    if strict or isinstance(error, final) or _are_final(_faults(error)):
         return False
     if isinstance(error, ModelHTTPError | APIStatusError):
         return _status_is_retryable(error.status_code, body_of(error))
@@ -112,19 +114,37 @@ def explained(
         headers: The headers of an answer that was no error itself.
     """
     facts: Any = error
-    facts.retryable = is_retryable(error) if retryable is None else retryable
+    # Before it is raised from its cause, that is what is handled.
+    faults = [*_faults(error.__cause__ or sys.exception())]
+    facts.retryable = is_retryable(error) and not _are_final(faults) if retryable is None else retryable
     if not math.isfinite(getattr(error, 'retry_after', None) or math.inf):
         facts.retry_after = retry_after(error, headers)
     if (code := _code_behind(error)) is not None:
         error.provider_error_code = code
     if isinstance(error, ModelConnectionError) and endpoint.shown not in error.message:
-        error.message = f'{error.message.rstrip(".")} ({endpoint.shown})'
+        told = [str(fault) for fault in faults if str(fault)]
+        why = f': {told[-1]}' if told else ''
+        error.message = f'{error.message.rstrip(".")} ({endpoint.shown}){why}'
         error.args = (error.message,)
     if isinstance(error, ModelHTTPError) and (lost := _lost(error)):
         add_hint(error, lost)
     if isinstance(error, ModelHTTPError) and (hint := _hint(error, endpoint)) and hint not in str(error):
         add_hint(error, hint)
     return error
+
+
+def _faults(error: BaseException | None) -> Iterator[OSError]:
+    """What the system said behind an error of the connection, the last one closest to it."""
+    while error is not None:
+        if isinstance(error, OSError):
+            yield error
+        # httpcore's pool raises its errors from none; what was handled outside of the request is no cause of anybody's.
+        theirs = type(error).__module__.partition('.')[0] in ('httpcore2', 'httpx2')
+        error = error.__cause__ or (error.__context__ if theirs else None)
+
+
+def _are_final(faults: Iterable[OSError]) -> bool:
+    return any(type(fault).__name__ == 'SSLCertVerificationError' for fault in faults)
 
 
 def _lost(error: ModelHTTPError) -> str:

@@ -241,8 +241,9 @@ class _Compatible(Model[AsyncOpenAI]):
         """
         from oaicompat.discovery import listed_by
 
-        async with self:  # an agent that was left has closed the connections
-            return await listed_by(self.client, self._endpoint, own_client=self._own_client)
+        # As a run of an agent does: one that was left has closed the client, and so would leaving it here.
+        self._refresh_http_client()
+        return await listed_by(self.client, self._endpoint, own_client=self._own_client)
 
     async def _repaired(
         self, create: Any, messages: list[ModelMessage], stream: bool, settings: Any, parameters: Any, **kind: Any

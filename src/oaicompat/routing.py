@@ -21,6 +21,8 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from oaicompat._providers import OPENAI_PREFIXES, isolated_provider, keyed_provider, unknown_prefix
 from oaicompat._sdk import add_defaults
+from oaicompat._secrets import unkeyed
+from oaicompat._urls import without_credentials
 from oaicompat.models import OpenAICompatibleModel, OpenAICompatibleResponsesModel
 from oaicompat.servers import Server, find_server
 
@@ -71,7 +73,7 @@ def infer_model(model: Model | str, provider_factory: ProviderFactory = infer_pr
 def _several(identifiers: str) -> list[str]:
     names = [identifier.strip() for identifier in identifiers.split(',')]
     if not all(names):
-        raise UserError(f'`model` is {identifiers!r}; expected names between the commas')
+        raise UserError(f'`model` is {unkeyed(identifiers)!r}; expected names between the commas')
     return names
 
 
@@ -89,11 +91,12 @@ def parse(identifier: str, *, base_url_given: bool = False) -> Target:
     if base_url_given and not (colon and (known or head.endswith(_RESPONSES))):
         head, colon, name, bare = '', '', identifier.strip(), ''
     if not name.strip() and (colon or base_url_given):
-        raise UserError(f'{identifier!r} names no model; expected a name behind the colon, as in openai-chat:glm-5')
+        shown = unkeyed(identifier)
+        raise UserError(f'{shown!r} names no model; expected a name behind the colon, as in openai-chat:glm-5')
     if not colon:
         return Target(None, name or head)
     if not bare:
-        raise UserError(f'{identifier!r} has no prefix before the colon, as in openai-chat:glm-5')
+        raise UserError(f'{unkeyed(identifier)!r} has no prefix before the colon, as in openai-chat:glm-5')
     responses = head != bare or bare == 'openai-responses'
     return Target(bare, name.strip(), responses)
 
@@ -158,11 +161,12 @@ def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
         from pydantic_ai.models.test import TestModel
 
         return TestModel(custom_output_text=identifier.partition(':')[2] or None)
+    if identifier.startswith(('http://', 'https://')):
+        url = without_credentials(unkeyed(identifier))
+        raise UserError(f'`model` is the URL {url!r}; give OpenAICompatibleModel the name of a model and `base_url`')
     target = parse(identifier)
     if target.prefix is None:
-        raise UserError(
-            f'`model` is {identifier!r}, without a prefix; expected one such as openai-chat:{identifier or "glm-5"}'
-        )
+        raise UserError(f'`model` is {unkeyed(identifier)!r}, without a prefix; expected {_example(identifier)}')
     row = find_server(target.prefix)
     ours = target.responses or row is not None or target.prefix == 'openai-chat'
     if not ours:
@@ -178,9 +182,9 @@ def _infer_one(identifier: str, provider_factory: ProviderFactory) -> Model:
 def _example(identifier: str) -> str:
     """What a string without a colon may have meant."""
     head, _, rest = identifier.partition('/')
-    if find_server(head) is not None:
-        return f'{head}:{rest or "NAME"}'
-    return f'openai-chat:{identifier or "NAME"}'
+    if find_server(head) is not None or head in OPENAI_PREFIXES:
+        return f'{head}:{unkeyed(rest) or "NAME"}, with the name of a model'
+    return f'one such as openai-chat:{unkeyed(identifier) or "glm-5"}'
 
 
 def _from_pydantic(target: Target, provider_factory: ProviderFactory) -> Model:
