@@ -37,8 +37,7 @@ def clean_slate(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     variables = {name for row in servers.servers() for name in (*row.key_vars, *row.url_vars)}
     for name in [name for name in os.environ if name in variables or name.startswith('OPENAI_')]:
         monkeypatch.delenv(name)
-    rows = dict(servers._registry)
+    rows = servers._registry
     yield
-    servers._registry.clear()
-    servers._registry.update(rows)
+    servers._registry = rows
     MEMORY.clear()

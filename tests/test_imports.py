@@ -81,6 +81,26 @@ print(failed)
     assert run(code) == '[]\n'
 
 
+@pytest.mark.parametrize(
+    ('module', 'name'),
+    [
+        *(('servers', 'register_server'), ('models', 'OpenAICompatibleModel'), ('routing', 'infer_model')),
+        *(('discovery', 'list_models'), ('errors', 'is_retryable'), ('profile', 'CompatibleModelProfile')),
+    ],
+)
+def test_a_thread_that_imports_a_module_and_one_that_uses_its_name(module: str, name: str) -> None:
+    code = f"""
+import faulthandler, threading, oaicompat
+faulthandler.dump_traceback_later(60, exit=True)
+uses = [lambda: __import__('oaicompat.{module}'), lambda: oaicompat.{name}]
+threads = [threading.Thread(target=use) for use in uses]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(oaicompat.{name}.__name__)
+"""
+    assert run(code) == f'{name}\n'
+
+
 def test_a_stand_in_is_not_kept() -> None:
     code = """
 from unittest.mock import patch

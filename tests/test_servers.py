@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import sys
+import threading
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -288,3 +291,36 @@ async def test_reasoning_is_not_sent_back_where_it_is_refused(prefix: str) -> No
         {'role': 'assistant', 'content': 'Hi'},
         {'role': 'user', 'content': 'more'},
     ]
+
+
+def test_rows_that_another_thread_registers_meanwhile() -> None:
+    stop, failed = threading.Event(), []
+
+    def register() -> None:
+        for number in itertools.count():
+            if stop.is_set():
+                return
+            register_server(Server(prefix=f'acme-{number % 50}', aliases=(f'a-{number % 70}',)))
+
+    def read() -> None:
+        try:
+            for _ in range(2000):
+                assert find_server('vllm') in [*servers()]
+                nearest_prefixes('acme')
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=use) for use in (register, register, read)]
+        for thread in threads:
+            thread.start()
+        threads[-1].join()
+    finally:
+        stop.set()
+        sys.setswitchinterval(before)
+        for thread in threads:
+            thread.join()
+    assert not failed

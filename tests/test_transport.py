@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import httpx2
 import pytest
 import trustme
@@ -29,6 +30,7 @@ from oaicompat import (
     OpenAICompatibleModel,
     OpenAICompatibleResponsesModel,
     Server,
+    _pool,
     _transport,
     infer_model,
     register_server,
@@ -287,6 +289,79 @@ def test_where_providers_keep_their_clients_elsewhere_they_make_them(
         monkeypatch.setattr(Provider, name, object())
     model = OpenAICompatibleModel('m', base_url=URL)
     assert context_of(model) is not None
+
+
+class Fake(httpx2.AsyncClient):
+    """What a recorder puts in the place of a client."""
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__(transport=httpx2.MockTransport(lambda _: httpx2.Response(200, json=completion('recorded'))))
+
+
+def init(client: httpx2.AsyncClient, **options: Any) -> None:
+    options['transport'] = options.get('transport') or httpx2.MockTransport(
+        lambda _: httpx2.Response(200, json=completion('recorded'))
+    )
+    httpx2_init(client, **options)
+
+
+httpx2_init = httpx2.AsyncClient.__init__
+
+
+class Recorder(httpx2.AsyncHTTPTransport):
+    @override
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, json=completion('recorded'))
+
+
+@pytest.mark.parametrize(
+    ('place', 'stand_in'),
+    [
+        ('pydantic_ai.providers._openai_compatible.create_async_httpx2_client', Fake),
+        ('httpx2.AsyncClient', Fake),
+        ('httpx2.AsyncClient.__init__', init),
+        ('httpx2._client.AsyncHTTPTransport', Recorder),
+    ],
+)
+async def test_who_stands_in_for_httpx_gets_every_request(
+    place: str, stand_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, stand_in)
+    async with OpenAICompatibleModel('m', base_url=URL) as model:
+        assert (await Agent(model).run('Hi')).output == 'recorded'
+
+
+async def test_certificates_are_loaded_once_for_a_pool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ca, loaded = trustme.CA(), list[ssl.SSLContext]()
+    ca.cert_pem.write_to_path(str(tmp_path / 'ca.pem'))
+    monkeypatch.setenv('SSL_CERT_FILE', str(tmp_path / 'ca.pem'))
+
+    def load() -> ssl.SSLContext:
+        loaded.append(httpcore2.default_ssl_context())
+        return loaded[-1]
+
+    monkeypatch.setattr(_pool, 'default_ssl_context', load)
+    async with with_tls(ca) as url:
+        model = OpenAICompatibleModel('m', base_url=URL)
+        _pool.keep_connections(model._provider, own=True)
+        async with http_of(model) as http:
+            assert [(await http.get(url)).text for _ in range(3)] == ['ok'] * 3
+    assert loaded == [context_of(model)]
+
+
+@pytest.mark.parametrize('content', [None, '', 'no certificate'])
+async def test_certificates_that_cant_be_loaded_are_an_error_of_the_connection(
+    content: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / 'ca.pem'
+    if content is not None:
+        file.write_text(content, encoding='utf-8')
+    monkeypatch.setenv('SSL_CERT_FILE', str(file))
+    async with OpenAICompatibleModel('m', base_url=URL) as model:
+        _pool.keep_connections(model._provider, own=True)
+        with pytest.raises(httpx2.ConnectError):
+            await http_of(model).get('https://127.0.0.1:9/')
+        assert http_of(model)._transport._pool.connections == []
 
 
 def test_rows_that_were_registered_are_found_without_tls() -> None:

@@ -49,6 +49,9 @@ _LOCK = _RLock()  # two threads that import pydantic-ai from two ends of its cir
 if not TYPE_CHECKING:  # a type checker would take any name for one
 
     def __getattr__(name: str) -> object:
+        # `from oaicompat import _room` asks here first, in a room that is being imported, for which another may wait.
+        if name != '__version__' and name not in _ROOMS and name not in _SUBMODULES:
+            raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
         with _LOCK:
             if name == '__version__':
                 from importlib.metadata import version  # takes longer than all else here
@@ -59,9 +62,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for one
                 if str(getattr(value, '__module__', '')).startswith('oaicompat.'):  # and no test's stand-in for it
                     globals()[name] = value
                 return value
-            if name in _SUBMODULES:
-                return _import_module(f'oaicompat.{name}')
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+            return _import_module(f'oaicompat.{name}')
 
 
 # They were there after `import oaicompat` before names were imported one by one.

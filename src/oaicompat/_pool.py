@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from ssl import SSLContext
 from time import monotonic
 from types import FunctionType
 from typing import Any, NamedTuple, cast
@@ -21,11 +22,13 @@ import httpcore2
 from httpcore2 import (
     AsyncConnectionInterface,
     AsyncConnectionPool,
+    ConnectError,
     ConnectionNotAvailable,
     Origin,
     PoolTimeout,
     Request,
     Response,
+    default_ssl_context,
 )
 from typing_extensions import override
 
@@ -56,7 +59,9 @@ def keep_connections(provider: object, *, own: bool) -> None:
             pool._max_keepalive_connections = pool._max_connections
 
 
-_READ = {'_connections', '_max_connections', '_max_keepalive_connections', '_keepalive_expiry'}  # of the parent
+_READ = {  # of the parent
+    *('_connections', '_max_connections', '_max_keepalive_connections', '_keepalive_expiry', '_ssl_context'),
+}
 
 
 class _Idle(NamedTuple):
@@ -143,6 +148,8 @@ class ConnectionStack(AsyncConnectionPool):
         return await self._awaited(origin, request.extensions.get('timeout', {}).get('pool'))
 
     def _opened(self, origin: Origin) -> AsyncConnectionInterface:
+        if origin.scheme == b'https' and self._ssl_context is None:
+            self._ssl_context = _certificates()
         connection = self.create_connection(origin)
         self._connections.append(connection)
         return connection
@@ -204,6 +211,14 @@ def _is_theirs(method: Any) -> bool:
 def _is_left(connection: AsyncConnectionInterface) -> bool:
     """Whether nobody has a connection that was left on a stack: the parent's own way may have given it away."""
     return connection.is_idle() and not connection.is_closed()
+
+
+def _certificates() -> SSLContext:
+    """What httpcore loads for each connection of a pool that was given none."""
+    try:
+        return default_ssl_context()
+    except OSError as error:  # of a file that the environment names
+        raise ConnectError(str(error)) from error
 
 
 def _key(origin: Origin) -> bytes:

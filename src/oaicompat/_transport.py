@@ -1,15 +1,18 @@
 """An HTTP client for a server without TLS: certificates are loaded for a connection that needs them.
 
 They take 20 ms and 0.7 MB of each client that httpx makes, also of one that only ever speaks to this machine.
-httpcore loads the same ones, for each connection, where it is given none.
+httpcore loads the same ones where it is given none: for each connection, or once for a pool of ours.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 from urllib.request import getproxies
 
+import httpx2
 from httpcore2 import AsyncConnectionPool
 from httpx2 import AsyncClient, AsyncHTTPTransport
 from openai import DEFAULT_CONNECTION_LIMITS
@@ -36,9 +39,26 @@ def plain_client() -> AsyncClient:
 
 def on_plain_client(make: Callable[..., Provider[Any]], **options: Any) -> Provider[Any]:
     """The provider that `make` gives, with a plain client that is as much its own as one that it makes itself."""
-    if any(vars(Provider).get(name, Provider) is not None for name in ('_own_http_client', '_http_client_factory')):
+    kept = [vars(Provider).get(name, Provider) for name in ('_own_http_client', '_http_client_factory')]
+    if kept != [None, None] or not _are_as_shipped():
         return make(**options)
     client = plain_client()
     provider = make(**options, http_client=client)
     provider._own_http_client, provider._http_client_factory = client, plain_client
     return provider
+
+
+def _are_as_shipped() -> bool:
+    """Whether pydantic-ai's function and httpx make clients: recorders of requests stand in the place of either."""
+    now = [getattr(sys.modules.get(module), name, None) for module, name in _MAKERS]
+    made_by = getattr(AsyncClient.__init__, '__code__', None)
+    return now == [*_MAKERS.values()] and made_by is not None and made_by.co_filename.startswith(_HTTPX)
+
+
+_MAKERS: dict[tuple[str, str], object] = {
+    ('pydantic_ai._http', 'create_async_httpx2_client'): create_async_httpx2_client,
+    ('pydantic_ai.providers._openai_compatible', 'create_async_httpx2_client'): create_async_httpx2_client,
+    ('httpx2', 'AsyncClient'): AsyncClient,
+    ('httpx2._client', 'AsyncHTTPTransport'): AsyncHTTPTransport,
+}
+_HTTPX = str(Path(httpx2.__file__).parent)

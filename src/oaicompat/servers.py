@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from threading import Lock
 from typing import cast
 
 from pydantic_ai.exceptions import UserError
@@ -21,7 +22,9 @@ from oaicompat._server import Server
 
 __all__ = ('Server', 'find_server', 'nearest_prefixes', 'register_server', 'server_at', 'servers')
 
+# Never changed but replaced: other threads go on to read it.
 _registry: dict[str, Server] = {}
+_ADDING = Lock()
 _RESERVED = frozenset({'openai', 'openai-chat', 'openai-responses', 'test'})
 
 
@@ -64,25 +67,25 @@ def register_server(server: Server) -> None:
 
 
 def _add(server: Server) -> None:
+    global _registry  # noqa: PLW0603
     own = _spelling(server.prefix)
-    replaced = _registry.get(own)
-    # A row that has this name as its own goes, aliases and all; one that has it as an alias only loses the alias.
-    if replaced is not None and _spelling(replaced.prefix) == own:
-        for name in [name for name, row in _registry.items() if row is replaced]:
-            del _registry[name]
-    for name in (server.prefix, *server.aliases):
-        _registry[_spelling(name)] = server
+    with _ADDING:
+        replaced = _registry.get(own)
+        # A row that has this name as its own goes, aliases and all; one that has it as an alias only loses the alias.
+        goes = replaced if replaced is not None and _spelling(replaced.prefix) == own else None
+        left = {name: row for name, row in _registry.items() if row is not goes}
+        _registry = left | dict.fromkeys(map(_spelling, (server.prefix, *server.aliases)), server)
 
 
 @contextmanager
 def registry_restored_on_error() -> Iterator[None]:
     """Take back the rows that were registered inside, should anything fail there."""
-    before = dict(_registry)
+    global _registry  # noqa: PLW0603
+    before = _registry
     try:
         yield
     except BaseException:
-        _registry.clear()
-        _registry.update(before)
+        _registry = before
         raise
 
 
