@@ -72,6 +72,12 @@ def test_a_cause_counts_wherever_it_stands(error: OSError) -> None:
     assert is_retryable(outer) is (type(error) is OSError)
 
 
+def test_causes_in_a_circle() -> None:
+    one, two = e.ModelConnectionError('m', 'x'), OSError('x')
+    one.__cause__, two.__cause__ = two, one
+    assert is_retryable(one)
+
+
 async def test_a_list_leaves_the_connections_of_its_model_open() -> None:
     def answer(request: Any) -> Reply:
         return Reply.json({'data': [{'id': 'm'}]} if request.path == '/v1/models' else completion('Hello'))

@@ -115,7 +115,8 @@ def explained(
     """
     facts: Any = error
     # Before it is raised from its cause, that is what is handled.
-    faults = [*_faults(error.__cause__ or sys.exception())]
+    behind = error.__cause__ or sys.exception() if isinstance(error, ModelConnectionError) else None
+    faults = [*_faults(behind)]
     facts.retryable = is_retryable(error) and not _are_final(faults) if retryable is None else retryable
     if not math.isfinite(getattr(error, 'retry_after', None) or math.inf):
         facts.retry_after = retry_after(error, headers)
@@ -135,9 +136,15 @@ def explained(
 
 def _faults(error: BaseException | None) -> Iterator[OSError]:
     """What the system said behind an error of the connection, the last one closest to it."""
-    while error is not None:
-        if isinstance(error, OSError):
-            yield error
+    return (cause for cause in _causes(error) if isinstance(cause, OSError))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it was raised from, each once."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
         # httpcore's pool raises its errors from none; what was handled outside of the request is no cause of anybody's.
         theirs = type(error).__module__.partition('.')[0] in ('httpcore2', 'httpx2')
         error = error.__cause__ or (error.__context__ if theirs else None)
@@ -169,9 +176,7 @@ def add_hint(error: ModelHTTPError, hint: str) -> None:
 
 def _code_behind(error: BaseException) -> str | None:
     """The code in words of an error that came with status 200: its status takes the code's place in the body."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, FailureError):
-        cause = cause.__cause__
+    cause = next((cause for cause in _causes(error) if isinstance(cause, FailureError)), None)
     body = cause.body if cause is not None else None
     code = body.get('code') if isinstance(body, Mapping) else None
     return code if isinstance(code, str) else None
