@@ -13,6 +13,7 @@ import trustme
 from pydantic_ai import exceptions as e
 from pydantic_ai.direct import model_request
 from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models import Model
 from test_transport import with_tls
 
 from oaicompat import OpenAICompatibleModel, is_retryable, list_models
@@ -70,6 +71,15 @@ def test_a_cause_counts_wherever_it_stands(error: OSError) -> None:
     outer.__cause__ = ValueError()
     outer.__cause__.__cause__ = error
     assert is_retryable(outer) is (type(error) is OSError)
+
+
+async def test_where_the_parent_refreshes_no_client_it_is_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Model, '_refresh_http_client')
+    async with ScriptedServer(lambda _: Reply.json({'data': [{'id': 'm'}]})) as server:
+        model = OpenAICompatibleModel('m', base_url=server.base_url)
+        for _ in range(2):
+            assert [one.id for one in await model.list_models()] == ['m']
+            assert model.client._client.is_closed
 
 
 def test_causes_in_a_circle() -> None:

@@ -13,7 +13,18 @@ LATER += ['config', 'discovery', 'repairs', 'routing', 'testing', '_demo']
 RARE = ['_complaints', '_lessons', '_listing', '_prompted', '_response_events', '_responses', '_rules', '_strict']
 RARE += ['_teachings', '_templates', '_open_reasoning', '_portable', 'discovery', 'repairs', 'testing', '_demo']
 RARE += ['_adapting', '_callparsers', '_completion', '_details', '_grammars', '_json', '_mapped', '_messages']
-RARE += ['_prepared', '_recovery', '_requests', '_rewrites', '_schemas', '_textcalls', '_toolcalls', '_unchanged']
+RARE += [
+    '_joining',
+    '_toolreturns',
+    '_prepared',
+    '_recovery',
+    '_requests',
+    '_rewrites',
+    '_schemas',
+    '_textcalls',
+    '_toolcalls',
+    '_unchanged',
+]
 MADE = "from oaicompat import OpenAICompatibleModel; OpenAICompatibleModel('m', base_url='http://localhost:1/v1')"
 STREAMED = f"""
 import asyncio

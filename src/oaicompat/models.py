@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from functools import cache, partial
 from importlib import import_module
 from itertools import chain
@@ -242,8 +242,11 @@ class _Compatible(Model[AsyncOpenAI]):
         from oaicompat.discovery import listed_by
 
         # As a run of an agent does: one that was left has closed the client, and so would leaving it here.
-        self._refresh_http_client()
-        return await listed_by(self.client, self._endpoint, own_client=self._own_client)
+        refresh = getattr(self, '_refresh_http_client', None)
+        if refresh is not None:
+            refresh()
+        async with self if refresh is None else nullcontext():
+            return await listed_by(self.client, self._endpoint, own_client=self._own_client)
 
     async def _repaired(
         self, create: Any, messages: list[ModelMessage], stream: bool, settings: Any, parameters: Any, **kind: Any
